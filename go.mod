@@ -1,0 +1,4 @@
+module footnote
+
+go 1.26
+
