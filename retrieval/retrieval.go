@@ -13,6 +13,7 @@
 package retrieval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,15 @@ type ChunkID struct {
 	Document DocumentID `json:"document"`
 	Revision Revision   `json:"revision"`
 	Ordinal  int        `json:"ordinal"` // 0-based place in the revision
+}
+
+// Compare orders ids by document, revision and ordinal.
+func (c ChunkID) Compare(o ChunkID) int {
+	return cmp.Or(
+		cmp.Compare(c.Document, o.Document),
+		cmp.Compare(c.Revision, o.Revision),
+		cmp.Compare(c.Ordinal, o.Ordinal),
+	)
 }
 
 // String is "document@revision#ordinal", the ordinal with at least 5 digits,
@@ -152,6 +162,11 @@ type Candidates struct {
 	Lexical []LexicalHit
 	Dense   []DenseHit
 	Missing []string // query terms that no admitted chunk holds, in query order, no doubles
+
+	// Distances holds the cosine distance of each lexical hit that is not
+	// among the dense ones, where the query has a vector. The gate needs one:
+	// a hit whose distance is unknown is no evidence.
+	Distances map[ChunkID]float64
 }
 
 // Passage is a chunk with what a reply says of its document.
