@@ -1,0 +1,241 @@
+// Package config turns one strict YAML file and the environment into a Config.
+//
+// Its one idea: every setting is one row of a table (path, where it goes, what
+// it accepts). The file, the environment and the documentation are all read
+// from that table, so an unknown key is an error, a value out of range names
+// its range, and all problems are reported at once.
+//
+// Formats: the file is a YAML mapping of mappings with scalar leaves, for
+// example
+//
+//	data: ./state
+//	models:
+//	  threads: 2
+//
+// The setting models.threads is FOOTNOTE_MODELS_THREADS in the environment,
+// which wins over the file. Relative paths in the file are relative to the
+// file, those in the environment to the working directory.
+//
+// It does not read secrets from the file: those come from the environment or
+// from a file that the environment names, see LookupSecret.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Config is everything that can be set. Paths are absolute.
+type Config struct {
+	Data   string // directory of the index
+	People string // people file; "": people.yaml in Data, if it is there
+
+	Models struct {
+		Runtime string // libonnxruntime; "": looked for
+		Threads int    // of the models' pool; 0: one per processor
+	}
+	Search struct {
+		Depth  int // candidates per leg
+		Rerank int // best fused candidates that are reranked; 0: none
+	}
+	Gate struct {
+		Distance  *float64 // greatest cosine distance of evidence; nil: the model's own cut
+		Relevance *float64 // least rerank probability of evidence; nil: the model's own cut
+	}
+	Answer struct {
+		Sources   int // greatest number of sources
+		Sentences int // greatest number of sentences
+	}
+	Chunk struct {
+		Strategy string // structural, or A to F of the experiments
+		Tokens   int    // budget of a chunk with its header
+	}
+	Ingest struct {
+		MaxMegabytes int // greatest size of a file
+	}
+	Log struct {
+		Level  string
+		Format string
+	}
+
+	File string // the file that was read, "" if none
+}
+
+// Default returns the settings as they stand without a file.
+func Default() Config {
+	var c Config
+	c.Search.Depth, c.Search.Rerank = 100, 25
+	c.Answer.Sources, c.Answer.Sentences = 4, 3
+	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
+	c.Ingest.MaxMegabytes = 50
+	c.Log.Level, c.Log.Format = "warn", "text"
+	return c
+}
+
+// settings is the table: every setting of c with what it accepts.
+func (c *Config) settings() []setting {
+	return []setting{
+		directory("data", &c.Data),
+		path("people", &c.People),
+		path("models.runtime", &c.Models.Runtime),
+		whole("models.threads", &c.Models.Threads, 0, 64),
+		whole("search.depth", &c.Search.Depth, 1, 1000),
+		whole("search.rerank", &c.Search.Rerank, 0, 200),
+		fraction("gate.distance", &c.Gate.Distance, 0, 2),
+		fraction("gate.relevance", &c.Gate.Relevance, 0, 1),
+		whole("answer.sources", &c.Answer.Sources, 1, 4),
+		whole("answer.sentences", &c.Answer.Sentences, 1, 10),
+		choice("chunk.strategy", &c.Chunk.Strategy, "structural", "A", "B", "C", "D", "E", "F"),
+		whole("chunk.tokens", &c.Chunk.Tokens, 50, 508),
+		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 4096),
+		choice("log.level", &c.Log.Level, "debug", "info", "warn", "error"),
+		choice("log.format", &c.Log.Format, "text", "json"),
+	}
+}
+
+// Lookup reads one environment variable; os.LookupEnv is one.
+type Lookup func(name string) (string, bool)
+
+// Load reads the file and the environment. file is what --config says; "":
+// FOOTNOTE_CONFIG, else the user's own file if there is one. data is what
+// --data says and wins over both. The error is a *Problems that holds
+// everything wrong at once.
+func Load(file, data string, env Lookup) (Config, error) {
+	c := Default()
+	var p Problems
+	c.File = pick(file, env, &p)
+	if c.File != "" {
+		c.readFile(&p)
+	}
+	c.readEnvironment(env, &p)
+	if data != "" {
+		setPath(&c.Data, data, "", "--data", &p)
+	}
+	if c.Data == "" {
+		c.Data = stateDirectory(env)
+	}
+	if c.Data == "" {
+		p.add("data", "there is no home directory to put it in", "set FOOTNOTE_DATA or --data to a directory")
+	}
+	return c, p.err()
+}
+
+// PeopleFile is the people file to use, "" if none is named and Data has none.
+func (c Config) PeopleFile() string {
+	if c.People != "" {
+		return c.People
+	}
+	own := filepath.Join(c.Data, "people.yaml")
+	if _, err := os.Stat(own); err != nil {
+		return ""
+	}
+	return own
+}
+
+// pick finds the file to read, absolute.
+func pick(file string, env Lookup, p *Problems) string {
+	origin := "--config"
+	if file == "" {
+		file, _ = env("FOOTNOTE_CONFIG")
+		origin = "FOOTNOTE_CONFIG"
+	}
+	if file != "" {
+		var abs string
+		setPath(&abs, file, "", origin, p)
+		return abs
+	}
+	own := configFile(env)
+	if own == "" {
+		return ""
+	}
+	if _, err := os.Stat(own); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return own
+}
+
+func (c *Config) readFile(p *Problems) {
+	root, err := readYAML(c.File)
+	if err != nil {
+		p.add(c.File, err.Error(), "a readable YAML file")
+		return
+	}
+	table := map[string]setting{}
+	for _, s := range c.settings() {
+		table[s.path] = s
+	}
+	walk(root, "", c.File, table, p)
+}
+
+func (c *Config) readEnvironment(env Lookup, p *Problems) {
+	for _, s := range c.settings() {
+		if v, ok := env(s.env()); ok && v != "" {
+			if err := s.set(v, ""); err != nil {
+				p.add(s.env(), err.Error(), s.accepts)
+			}
+		}
+	}
+}
+
+// Unknown lists variables of environ (KEY=value) that begin with FOOTNOTE_ but
+// mean nothing, most likely misspelt.
+func Unknown(environ []string) []string {
+	known := []string{"FOOTNOTE_CONFIG", "FOOTNOTE_AS"}
+	for _, s := range new(Config).settings() {
+		known = append(known, s.env())
+	}
+	var out []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "FOOTNOTE_") && !slices.Contains(known, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Reference lists each setting with its variable and what it accepts, one a
+// line, for documentation.
+func Reference() string {
+	var b strings.Builder
+	for _, s := range new(Config).settings() {
+		fmt.Fprintf(&b, "%-22s %-32s %s\n", s.path, s.env(), s.accepts)
+	}
+	return b.String()
+}
+
+// stateDirectory is where programs keep their state for the user, "" if no
+// home is known.
+func stateDirectory(env Lookup) string {
+	return userDirectory(env, "XDG_STATE_HOME", ".local", "state")
+}
+
+func configFile(env Lookup) string {
+	dir := userDirectory(env, "XDG_CONFIG_HOME", ".config")
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "config.yaml")
+}
+
+// userDirectory follows the XDG base directories; macOS has one place for all.
+func userDirectory(env Lookup, variable string, fallback ...string) string {
+	if d, _ := env(variable); filepath.IsAbs(d) {
+		return filepath.Join(d, "footnote")
+	}
+	home, _ := env("HOME")
+	if !filepath.IsAbs(home) {
+		return ""
+	}
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(home, "Library", "Application Support", "footnote")
+	}
+	return filepath.Join(append(append([]string{home}, fallback...), "footnote")...)
+}
