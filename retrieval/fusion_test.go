@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -62,7 +63,7 @@ func TestFuseScoresAndDistances(t *testing.T) {
 		{id: id("b", 0), lexicalRank: 2, denseRank: 1, bm25: 9, distance: .1, distanceKnown: true, score: 1/62. + 1/61.},
 		{id: id("a", 0), lexicalRank: 1, bm25: 10, distance: .3, distanceKnown: true, score: 1 / 61.},
 	}
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(fused{})); d != "" {
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(fused{}), cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Error(d)
 	}
 	if got := fuse(legs([]string{"a"}, nil), Weights{1, 1}, 60); got[0].distanceKnown {
