@@ -1,0 +1,56 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"footnote/acl"
+)
+
+// Source offers documents by path. It is safe for concurrent use.
+type Source interface {
+	// Root names the source. Every path it lists is Root or lies below it.
+	Root() string
+	// Items lists what is there now, ordered by path, each path once. An
+	// error means that the source as a whole could not be listed: nothing is
+	// then ingested or removed.
+	Items(ctx context.Context) ([]Item, error)
+	// Read loads one document by a path of Items, or of an earlier listing of
+	// any source of this kind. A *Fault says why it cannot.
+	Read(ctx context.Context, path string) (Content, error)
+	// Gone reports that nothing lies at the path any more. Doubt is false.
+	Gone(path string) bool
+}
+
+// Item is one document of a listing, or the fault that hides it.
+type Item struct {
+	Path   string   // absolute and clean
+	Access acl.List // what the source's rules give; zero: no rule speaks
+	Fault  *Fault   // nil: the document can be read
+}
+
+// Content is a document as it was read.
+type Content struct {
+	Data     []byte
+	Modified time.Time
+}
+
+// Fault says why a document, or a folder and all below it, is not taken in.
+type Fault struct {
+	Refused   bool   // access is not settled; nothing of it may be shown
+	Reason    string // for the operator: what is wrong and what to do
+	Retryable bool   // the same bytes may succeed later
+	Cause     error  // nil if the reason says all
+}
+
+// Error is the reason with its cause.
+func (f *Fault) Error() string {
+	if f.Cause == nil {
+		return f.Reason
+	}
+	return fmt.Sprintf("%s: %v", f.Reason, f.Cause)
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Cause }
