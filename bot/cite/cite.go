@@ -1,0 +1,210 @@
+// Package cite turns the numbers that a generator wrote into sources that a
+// reader can open.
+//
+// Its one idea: a generator says [n], nothing else, and n counts only if the
+// evidence of this very turn has that number. Everything that a source says,
+// document, place and quote, comes from the passage, never from the generator.
+//
+// A claim is either verbatim, and then its place in the passage is checked, or
+// in other words, and then it needs a sentence of the passage that supports
+// it. What has no support is dropped and counted. Numbers are given anew,
+// dense and in order of first use, in one pass; one span has one number.
+//
+// It does not judge whether an answer answers: that is the generator's and the
+// gate's part.
+package cite
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"footnote/retrieval"
+)
+
+// Kinds of a claim, as of a chunk.
+const (
+	Text  = "text"
+	Table = "table"
+	Code  = "code"
+)
+
+// Claim is one statement of a draft.
+type Claim struct {
+	Text    string
+	Kind    string // Text, Table or Code
+	Numbers []int  // of the evidence, as supplied
+	// From and To are the place of a verbatim claim in the content of the
+	// evidence Numbers[0], in bytes. To 0: the claim is in other words.
+	From, To int
+}
+
+// Evidence is a passage with the number under which the generator was given
+// it.
+type Evidence struct {
+	N       int
+	Passage retrieval.Passage
+}
+
+// Sentence is one statement of a reply with the numbers of its sources.
+type Sentence struct {
+	Text  string `json:"text"`
+	Cites []int  `json:"cites"`
+	Kind  string `json:"kind"`
+}
+
+// Source is one numbered footnote. From and To are code points of the
+// revision's canonical text, and Quote is exactly what lies there. The source
+// bytes are those of the file, where it is a text format; they hold the quote
+// and may hold markup around it.
+type Source struct {
+	N              int                  `json:"n"`
+	Document       retrieval.DocumentID `json:"document"`
+	Title          string               `json:"title"`
+	Revision       retrieval.Revision   `json:"revision"`
+	Section        []string             `json:"section"`
+	Locator        string               `json:"locator"`
+	Quote          string               `json:"quote"`
+	From           int                  `json:"from"`
+	To             int                  `json:"to"`
+	SourceFromByte int                  `json:"source_from_byte"`
+	SourceToByte   int                  `json:"source_to_byte"`
+	Path           string               `json:"path"`
+	Modified       time.Time            `json:"modified"`
+
+	Chunk retrieval.ChunkID `json:"-"`
+}
+
+// Answer is what is left of a draft.
+type Answer struct {
+	Sentences   []Sentence
+	Sources     []Source
+	Unknown     int // numbers that no evidence of this turn has
+	Unsupported int // claims dropped for want of a source
+}
+
+// Resolver resolves drafts. It is stateless.
+type Resolver struct {
+	Analyse   func(string) []string
+	Sentences func(string) [][2]int // byte ranges
+}
+
+// Resolve gives each claim its sources. A claim without one is dropped.
+func (r Resolver) Resolve(claims []Claim, evidence []Evidence) Answer {
+	var a Answer
+	supplied := make(map[int]retrieval.Passage, len(evidence))
+	for _, e := range evidence {
+		supplied[e.N] = e.Passage
+	}
+	given := map[span]int{}
+	for _, c := range claims {
+		var cites []int
+		for i, n := range c.Numbers {
+			p, ok := supplied[n]
+			if !ok {
+				a.Unknown++
+				continue
+			}
+			from, to, ok := r.locate(c, i, p.Chunk.Content)
+			if !ok {
+				continue
+			}
+			cites = appendNew(cites, a.number(given, p, from, to))
+		}
+		if len(cites) == 0 {
+			a.Unsupported++
+			continue
+		}
+		a.Sentences = append(a.Sentences, Sentence{Text: display(c), Cites: cites, Kind: c.Kind})
+	}
+	return a
+}
+
+// locate finds what the claim's i-th number stands on, as bytes of content.
+func (r Resolver) locate(c Claim, i int, content string) (from, to int, ok bool) {
+	if i > 0 || c.To == 0 {
+		return r.support(c.Text, content)
+	}
+	if c.From < 0 || c.To > len(content) || c.From >= c.To || !verbatim(c, content) {
+		return 0, 0, false
+	}
+	return c.From, c.To, true
+}
+
+// verbatim reports that the claim shows what lies at its place. A table row
+// and a list item may bring a line before them, which must stand in the
+// content as well.
+func verbatim(c Claim, content string) bool {
+	quote := content[c.From:c.To]
+	if !utf8.ValidString(quote) {
+		return false
+	}
+	lead, ok := strings.CutSuffix(c.Text, quote)
+	return ok && strings.Contains(content, strings.TrimRight(lead, "\n"))
+}
+
+// span names a quoted place.
+type span struct {
+	chunk    retrieval.ChunkID
+	from, to int
+}
+
+// number returns the number of the place, a new source on its first use.
+func (a *Answer) number(given map[span]int, p retrieval.Passage, from, to int) int {
+	s := source(p, from, to)
+	key := span{retrieval.ChunkID{Document: s.Document, Revision: s.Revision}, s.From, s.To}
+	if n, ok := given[key]; ok {
+		return n
+	}
+	s.N = len(a.Sources) + 1
+	given[key] = s.N
+	a.Sources = append(a.Sources, s)
+	return s.N
+}
+
+// source describes the bytes from, to of the passage's content.
+func source(p retrieval.Passage, from, to int) Source {
+	c := p.Chunk
+	start := c.Span.From + utf8.RuneCountInString(c.Content[:from])
+	end := start + utf8.RuneCountInString(c.Content[from:to])
+	s := Source{
+		Document: c.ID.Document, Title: p.Title, Revision: c.ID.Revision,
+		Section: append([]string{}, c.Section...), Locator: fmt.Sprintf("#char=%d,%d", start, end),
+		Quote: c.Content[from:to], From: start, To: end,
+		SourceFromByte: c.Span.SourceFrom, SourceToByte: c.Span.SourceTo,
+		Path: p.Path, Modified: p.Modified, Chunk: c.ID,
+	}
+	if linear := c.Span.SourceTo-c.Span.SourceFrom == len(c.Content); linear && c.Span.SourceTo > 0 {
+		s.SourceFromByte, s.SourceToByte = c.Span.SourceFrom+from, c.Span.SourceFrom+to
+	}
+	return s
+}
+
+// literal is a number in brackets that stands in a quoted document.
+var literal = regexp.MustCompile(`\[(\d+)\]`)
+
+// display is the claim as a reader sees it. Prose loses its soft line breaks,
+// and a bracketed number of its own, which would pass for a footnote of ours.
+func display(c Claim) string {
+	if c.Kind != Text {
+		return c.Text
+	}
+	var lines []string
+	for _, l := range strings.Split(c.Text, "\n") {
+		if f := strings.Fields(l); len(f) > 0 {
+			lines = append(lines, strings.Join(f, " "))
+		}
+	}
+	return literal.ReplaceAllString(strings.Join(lines, " "), "($1)")
+}
+
+func appendNew(ns []int, n int) []int {
+	for _, have := range ns {
+		if have == n {
+			return ns
+		}
+	}
+	return append(ns, n)
+}
