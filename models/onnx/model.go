@@ -1,0 +1,134 @@
+package onnx
+
+import (
+	"fmt"
+	"io/fs"
+	"sync"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"footnote/models/catalog"
+)
+
+// model is a session and its tokenizer. Runs share mu; close takes it alone.
+type model struct {
+	card catalog.Card
+	rt   *Runtime
+
+	mu      sync.RWMutex
+	tok     *tokenizer
+	session *ort.DynamicAdvancedSession // nil once closed
+}
+
+// open loads and verifies the model's files and makes its session.
+func (rt *Runtime) open(card catalog.Card, kind catalog.Kind, dir fs.FS) (*model, error) {
+	if card.Kind != kind {
+		return nil, fmt.Errorf("model %s: the card says %s, wanted is %s", card.Name, card.Kind, kind)
+	}
+	vocabulary, err := card.Read(dir, catalog.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := card.Read(dir, catalog.Weights)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{card: card, rt: rt}
+	if m.tok, err = newTokenizer(vocabulary); err != nil {
+		return nil, fmt.Errorf("model %s: loading %s: %w", card.Name, catalog.Tokenizer, err)
+	}
+	if m.session, err = newSession(weights, card); err != nil {
+		m.tok.t.Close()
+		return nil, fmt.Errorf("model %s: loading %s: %w", card.Name, catalog.Weights, err)
+	}
+	return m, rt.adopt(m)
+}
+
+func newSession(weights []byte, card catalog.Card) (*ort.DynamicAdvancedSession, error) {
+	o, err := ort.NewSessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	defer o.Destroy()
+	// One thread: the run stays on the calling thread and there is no pool.
+	// No arena, no memory pattern: both keep what the longest text once took,
+	// and a pattern for each length seen.
+	for _, err := range []error{
+		o.SetIntraOpNumThreads(1),
+		o.SetInterOpNumThreads(1),
+		o.SetCpuMemArena(false),
+		o.SetMemPattern(false),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return ort.NewDynamicAdvancedSessionWithONNXData(weights, card.Inputs, []string{card.Output}, o)
+}
+
+// use runs f while the model cannot be closed.
+func (m *model) use(f func() error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.session == nil {
+		return ErrClosed
+	}
+	return f()
+}
+
+// run infers one sequence of tokens: ids and types are as long as each other,
+// out receives the output, of this shape. The caller is inside use.
+func (m *model) run(ids, types []int64, out []float32, shape ...int64) error {
+	inputs := make([]ort.Value, 0, len(m.card.Inputs))
+	defer func() {
+		for _, v := range inputs {
+			v.Destroy()
+		}
+	}()
+	one := ort.NewShape(1, int64(len(ids)))
+	for _, name := range m.card.Inputs {
+		data, err := inputData(name, ids, types)
+		if err != nil {
+			return err
+		}
+		t, err := ort.NewTensor(one, data)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, t)
+	}
+	output, err := ort.NewTensor(ort.NewShape(shape...), out)
+	if err != nil {
+		return err
+	}
+	defer output.Destroy()
+	return m.session.Run(inputs, []ort.Value{output})
+}
+
+func inputData(name string, ids, types []int64) ([]int64, error) {
+	switch name {
+	case "input_ids":
+		return ids, nil
+	case "token_type_ids":
+		return types, nil
+	case "attention_mask":
+		mask := make([]int64, len(ids))
+		for i := range mask {
+			mask[i] = 1
+		}
+		return mask, nil
+	}
+	return nil, fmt.Errorf("the card names an input %q; known are input_ids, attention_mask, token_type_ids", name)
+}
+
+func (m *model) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.session == nil {
+		return nil
+	}
+	m.tok.t.Close()
+	err := m.session.Destroy()
+	m.session, m.tok = nil, nil
+	return err
+}
