@@ -215,7 +215,7 @@ func plain(err error) error {
 }
 
 // unknownKey finds the decoder's words for a key that the format lacks.
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var unknownKey = regexp.MustCompile(`field (\S+) not found in type [\w.]+`)
 
 // principals is an access list in YAML: one principal or a list.
 type principals struct{ acl.List }
