@@ -186,7 +186,7 @@ func (c *Config) readEnvironment(env Lookup, p *Problems) {
 // Unknown lists variables of environ (KEY=value) that begin with FOOTNOTE_ but
 // mean nothing, most likely misspelt.
 func Unknown(environ []string) []string {
-	known := []string{"FOOTNOTE_CONFIG", "FOOTNOTE_AS"}
+	known := []string{"FOOTNOTE_CONFIG", "FOOTNOTE_AS", "FOOTNOTE_ONNXRUNTIME"}
 	for _, s := range new(Config).settings() {
 		known = append(known, s.env())
 	}
