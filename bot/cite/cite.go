@@ -48,9 +48,12 @@ type Evidence struct {
 	Passage retrieval.Passage
 }
 
-// Sentence is one statement of a reply with the numbers of its sources.
+// Sentence is one statement of a reply with the numbers of its sources. Text
+// is verbatim but for soft line breaks; Plain is the same without Markdown, for
+// places that do not render it.
 type Sentence struct {
 	Text  string `json:"text"`
+	Plain string `json:"plain"`
 	Cites []int  `json:"cites"`
 	Kind  string `json:"kind"`
 }
@@ -117,7 +120,7 @@ func (r Resolver) Resolve(claims []Claim, evidence []Evidence) Answer {
 			a.Unsupported++
 			continue
 		}
-		a.Sentences = append(a.Sentences, Sentence{Text: display(c), Cites: cites, Kind: c.Kind})
+		a.Sentences = append(a.Sentences, shown(c, cites))
 	}
 	return a
 }
@@ -176,8 +179,14 @@ func source(p retrieval.Passage, from, to int) Source {
 		SourceFromByte: c.Span.SourceFrom, SourceToByte: c.Span.SourceTo,
 		Path: p.Path, Modified: p.Modified, Chunk: c.ID,
 	}
-	if linear := c.Span.SourceTo-c.Span.SourceFrom == len(c.Content); linear && c.Span.SourceTo > 0 {
-		s.SourceFromByte, s.SourceToByte = c.Span.SourceFrom+from, c.Span.SourceFrom+to
+	if width := c.Span.SourceTo - c.Span.SourceFrom; c.Span.SourceTo > 0 {
+		breaks := func(to int) int { return strings.Count(c.Content[:to], "\n") }
+		switch width {
+		case len(c.Content):
+			s.SourceFromByte, s.SourceToByte = c.Span.SourceFrom+from, c.Span.SourceFrom+to
+		case len(c.Content) + breaks(len(c.Content)): // CRLF in the source
+			s.SourceFromByte, s.SourceToByte = c.Span.SourceFrom+from+breaks(from), c.Span.SourceFrom+to+breaks(to)
+		}
 	}
 	return s
 }
@@ -185,19 +194,15 @@ func source(p retrieval.Passage, from, to int) Source {
 // literal is a number in brackets that stands in a quoted document.
 var literal = regexp.MustCompile(`\[(\d+)\]`)
 
-// display is the claim as a reader sees it. Prose loses its soft line breaks,
-// and a bracketed number of its own, which would pass for a footnote of ours.
-func display(c Claim) string {
-	if c.Kind != Text {
-		return c.Text
+// shown is the claim as a reply carries it. Prose loses its soft line breaks,
+// and the brackets of a number that would pass for a footnote of ours.
+func shown(c Claim, cites []int) Sentence {
+	s := Sentence{Text: c.Text, Plain: c.Text, Cites: cites, Kind: c.Kind}
+	if c.Kind == Text {
+		s.Text = literal.ReplaceAllString(strings.Join(strings.Fields(c.Text), " "), "($1)")
+		s.Plain = Plain(s.Text)
 	}
-	var lines []string
-	for _, l := range strings.Split(c.Text, "\n") {
-		if f := strings.Fields(l); len(f) > 0 {
-			lines = append(lines, strings.Join(f, " "))
-		}
-	}
-	return literal.ReplaceAllString(strings.Join(lines, " "), "($1)")
+	return s
 }
 
 func appendNew(ns []int, n int) []int {

@@ -133,9 +133,9 @@ func TestResolveVerbatim(t *testing.T) {
 		quote string
 	}{
 		"prose loses its line breaks and its own bracketed numbers": {
-			Claim{first, Text, []int{1}, f0, f1}, []Sentence{{"Übung 🙂 macht den (3) Meister.", []int{1}, Text}}, first},
+			Claim{first, Text, []int{1}, f0, f1}, []Sentence{{"Übung 🙂 macht den (3) Meister.", "Übung 🙂 macht den (3) Meister.", []int{1}, Text}}, first},
 		"a table row keeps its header row": {
-			Claim{"| a | b |\n| 1 | 2 |", Table, []int{1}, r0, r1}, []Sentence{{"| a | b |\n| 1 | 2 |", []int{1}, Table}}, row},
+			Claim{"| a | b |\n| 1 | 2 |", Table, []int{1}, r0, r1}, []Sentence{{"| a | b |\n| 1 | 2 |", "| a | b |\n| 1 | 2 |", []int{1}, Table}}, row},
 		"a header row that is not in the passage": {Claim{"| x | y |\n| 1 | 2 |", Table, []int{1}, r0, r1}, nil, ""},
 		"other words than at the place":           {Claim{"Zweitens!", Text, []int{1}, f0, f1}, nil, ""},
 		"a place outside the passage":             {Claim{first, Text, []int{1}, f0, 1000}, nil, ""},
@@ -167,14 +167,65 @@ func TestResolveVerbatim(t *testing.T) {
 	}
 }
 
-func TestSourceBytesHoldTheQuoteWhereTheSourceHasMarkup(t *testing.T) {
+func TestSourceBytes(t *testing.T) {
 	t.Parallel()
-	ev := evidence("One. Two.")
-	ev[0].Passage.Chunk.Span.SourceTo += 7
-	a := resolver.Resolve([]Claim{{"Two.", Text, []int{1}, 5, 9}}, ev)
-	if s := a.Sources[0]; s.SourceFromByte != 100 || s.SourceToByte != 116 {
-		t.Errorf("source bytes %d to %d, want those of the chunk", s.SourceFromByte, s.SourceToByte)
+	tests := map[string]struct {
+		content  string
+		from, to int
+		extra    int // bytes that the source has more than the content
+		want     [2]int
+	}{
+		"a source with markup holds the quote somewhere": {"One. Two.", 5, 9, 7, [2]int{100, 116}},
+		"a source with CRLF":                             {"One.\nTwo\nthree.\n", 5, 15, 3, [2]int{106, 117}},
+		"no source bytes":                                {"One. Two.", 5, 9, -109, [2]int{100, 0}},
 	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ev := evidence(tt.content)
+			ev[0].Passage.Chunk.Span.SourceTo += tt.extra
+			a := resolver.Resolve([]Claim{{tt.content[tt.from:tt.to], Text, []int{1}, tt.from, tt.to}}, ev)
+			if s := a.Sources[0]; s.SourceFromByte != tt.want[0] || s.SourceToByte != tt.want[1] {
+				t.Errorf("source bytes %d to %d, want %v", s.SourceFromByte, s.SourceToByte, tt.want)
+			}
+		})
+	}
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ in, want string }{
+		"emphasis":               {"it can take _up to 8 weeks_ to **staff**\na *project*.", "it can take up to 8 weeks to staff a project."},
+		"a link":                 {"see [the form](https://x.example/a_b \"T\"), then", "see the form, then"},
+		"a link around code":     {"[`location.pathname`](https://x.example)과 같은", "`location.pathname`과 같은"},
+		"an image and a comment": {"![logo](a.png) a <!-- hidden\nwords --> b", "logo a b"},
+		"tags":                   {"Required<br/>for <b>18F</b>", "Required for 18F"},
+		"code keeps its marks":   {"run `a_b_c **x** <y>` now", "run `a_b_c **x** <y>` now"},
+		"names with underscores": {"set node_modules and a_b_c", "set node_modules and a_b_c"},
+		"no tag: a comparison":   {"if a < b and c > d", "if a < b and c > d"},
+		"Korean after emphasis":  {"*반응형이어야 하는* 코드", "반응형이어야 하는 코드"},
+		"stars alone":            {"2 * 3 * 4", "2 * 3 * 4"},
+		"nothing":                {"", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Plain(tt.in); got != tt.want {
+				t.Errorf("Plain(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{"", "`a` [b](c) **d**", "\x00`x`\x00", "<a <b>", "[[[](", "*_*_a_*_*", "\xff`"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := Plain(s); len(got) > len(s)+3*strings.Count(s, "<") || strings.Contains(got, "\n") {
+			t.Errorf("Plain(%q) = %q", s, got)
+		}
+	})
 }
 
 // Whatever is cited, numbers are dense, in order of first use, and each quote
