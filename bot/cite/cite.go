@@ -88,14 +88,8 @@ type Answer struct {
 	Unsupported int // claims dropped for want of a source
 }
 
-// Resolver resolves drafts. It is stateless.
-type Resolver struct {
-	Analyse   func(string) []string
-	Sentences func(string) [][2]int // byte ranges
-}
-
 // Resolve gives each claim its sources. A claim without one is dropped.
-func (r Resolver) Resolve(claims []Claim, evidence []Evidence) Answer {
+func Resolve(claims []Claim, evidence []Evidence) Answer {
 	var a Answer
 	supplied := make(map[int]retrieval.Passage, len(evidence))
 	for _, e := range evidence {
@@ -110,7 +104,7 @@ func (r Resolver) Resolve(claims []Claim, evidence []Evidence) Answer {
 				a.Unknown++
 				continue
 			}
-			from, to, ok := r.locate(c, i, p.Chunk.Content)
+			from, to, ok := locate(c, i, p.Chunk.Content)
 			if !ok {
 				continue
 			}
@@ -126,9 +120,9 @@ func (r Resolver) Resolve(claims []Claim, evidence []Evidence) Answer {
 }
 
 // locate finds what the claim's i-th number stands on, as bytes of content.
-func (r Resolver) locate(c Claim, i int, content string) (from, to int, ok bool) {
+func locate(c Claim, i int, content string) (from, to int, ok bool) {
 	if i > 0 || c.To == 0 {
-		return r.support(c.Text, content)
+		return support(c.Text, content)
 	}
 	if c.From < 0 || c.To > len(content) || c.From >= c.To || !verbatim(c, content) {
 		return 0, 0, false

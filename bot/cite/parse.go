@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"footnote/retrieval/analysis"
 )
 
 // marker is [1], [1, 2] or a run of them, with the space before it.
@@ -14,7 +16,7 @@ var digits = regexp.MustCompile(`\d+`)
 // Parse splits the text of a language model into claims: each run of markers
 // belongs to the sentence that it ends or follows. A sentence without a marker
 // becomes a claim without numbers, which Resolve drops.
-func (r Resolver) Parse(text string) []Claim {
+func Parse(text string) []Claim {
 	var claims []Claim
 	rest := text
 	for rest != "" {
@@ -27,16 +29,16 @@ func (r Resolver) Parse(text string) []Claim {
 		// "So it is [1]." keeps its full stop.
 		stop := len(rest) - len(strings.TrimLeft(rest, ".,;:!?。"))
 		said, rest = said+rest[:stop], rest[stop:]
-		claims = append(claims, r.split(said, numbers)...)
+		claims = append(claims, split(said, numbers)...)
 	}
-	return append(claims, r.split(rest, nil)...)
+	return append(claims, split(rest, nil)...)
 }
 
 // split makes a claim of each sentence; the numbers belong to the last.
-func (r Resolver) split(said string, numbers []int) []Claim {
+func split(said string, numbers []int) []Claim {
 	var claims []Claim
-	for _, s := range r.Sentences(said) {
-		if t := strings.TrimSpace(said[s[0]:s[1]]); t != "" {
+	for _, s := range analysis.Sentences(said) {
+		if t := strings.TrimSpace(said[s.From:s.To]); t != "" {
 			claims = append(claims, Claim{Text: t, Kind: Text})
 		}
 	}

@@ -3,6 +3,8 @@ package cite
 import (
 	"strings"
 	"unicode"
+
+	"footnote/retrieval/analysis"
 )
 
 // enough is the share of a claim's telling terms that a sentence must hold to
@@ -13,15 +15,15 @@ const enough = 0.6
 // words. It must hold most of the claim's telling terms and every one that
 // has a digit: a wrong figure is never supported. There is no second, lower
 // bar when nothing reaches the first.
-func (r Resolver) support(claim, content string) (from, to int, ok bool) {
-	want := telling(r.Analyse(claim))
+func support(claim, content string) (from, to int, ok bool) {
+	want := telling(analysis.Terms(claim))
 	if len(want) == 0 {
 		return 0, 0, false
 	}
 	best := 0.0
-	for _, s := range r.Sentences(content) {
+	for _, s := range analysis.Sentences(content) {
 		have := map[string]bool{}
-		for _, t := range r.Analyse(content[s[0]:s[1]]) {
+		for _, t := range analysis.Terms(content[s.From:s.To]) {
 			have[t] = true
 		}
 		found, figures := 0, true
@@ -34,7 +36,7 @@ func (r Resolver) support(claim, content string) (from, to int, ok bool) {
 			}
 		}
 		if share := float64(found) / float64(len(want)); figures && share >= enough && share > best {
-			best, from, to = share, s[0], s[1]
+			best, from, to = share, s.From, s.To
 		}
 	}
 	return from, to, best > 0

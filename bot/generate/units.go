@@ -1,0 +1,218 @@
+package generate
+
+import (
+	"regexp"
+	"strings"
+
+	"footnote/bot/cite"
+	"footnote/retrieval/analysis"
+)
+
+// unit is the least that can be quoted: a place in one passage's content.
+type unit struct {
+	evidence int    // index into the request's evidence
+	from, to int    // bytes of its content
+	lead     string // line shown before it: a table's head rows
+	kind     string
+	context  string // read before it when it is judged: lead-in, sentence before
+	plain    string // read when it is judged
+	order    int    // place among all units
+}
+
+// limits of a unit. A block of code of more lines is cut at its empty lines; a
+// list item of more bytes is cut into sentences.
+const (
+	maxCodeLines = 16
+	maxItem      = 320
+)
+
+var (
+	fenceMark   = regexp.MustCompile("^\\s*(```+|~~~+)")
+	headingMark = regexp.MustCompile(`^\s{0,3}#{1,6}(\s|$)`)
+	itemMark    = regexp.MustCompile(`^(?:\s*>)*\s*(?:[-*+•]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?`)
+	quoteMark   = regexp.MustCompile(`^(?:\s*>\s?)+`)
+	ruleRow     = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
+)
+
+// cutter walks one passage line by line.
+type cutter struct {
+	content string
+	lines   [][2]int // without their line ends
+	units   []unit
+	leadIn  string // last prose before a list, for its items
+}
+
+// cut divides a passage's content into units, in order.
+func cut(content string) []unit {
+	c := &cutter{content: content}
+	for at := 0; at < len(content); {
+		end := strings.IndexByte(content[at:], '\n')
+		if end < 0 {
+			end = len(content) - at
+		}
+		c.lines = append(c.lines, [2]int{at, at + end})
+		at += end + 1
+	}
+	for i := 0; i < len(c.lines); {
+		i = c.block(i)
+	}
+	return c.units
+}
+
+func (c *cutter) line(i int) string {
+	if i >= len(c.lines) {
+		return ""
+	}
+	return c.content[c.lines[i][0]:c.lines[i][1]]
+}
+
+// block cuts the block that begins at line i and returns the line after it.
+func (c *cutter) block(i int) int {
+	l := c.line(i)
+	switch {
+	case strings.TrimSpace(l) == "":
+		return i + 1
+	case fenceMark.MatchString(l):
+		return c.code(i)
+	case headingMark.MatchString(l):
+		c.leadIn = cite.Plain(strings.TrimLeft(l, " #"))
+		return i + 1
+	case c.isTable(i):
+		return c.table(i)
+	}
+	end := i + 1
+	for end < len(c.lines) && !c.starts(end) {
+		end++
+	}
+	from, to := c.lines[i][0], c.lines[end-1][1]
+	if m := itemMark.FindStringIndex(l); m != nil {
+		c.item(from+m[1], to)
+	} else {
+		m := quoteMark.FindStringIndex(l)
+		if m != nil {
+			from += m[1]
+		}
+		c.prose(from, to, "")
+	}
+	return end
+}
+
+// starts reports that a new block begins at line i.
+func (c *cutter) starts(i int) bool {
+	l := c.line(i)
+	return strings.TrimSpace(l) == "" || fenceMark.MatchString(l) || headingMark.MatchString(l) || itemMark.MatchString(l) || c.isTable(i)
+}
+
+func (c *cutter) isTable(i int) bool {
+	l := strings.TrimSpace(c.line(i))
+	return strings.HasPrefix(l, "|") && strings.Count(l, "|") > 1 ||
+		strings.Contains(l, "|") && i+1 < len(c.lines) && strings.Contains(c.line(i+1), "|") && ruleRow.MatchString(c.line(i+1))
+}
+
+// table makes a unit of each row. The head row and its rule are shown with
+// every row; a table cut off from its head has none.
+func (c *cutter) table(i int) int {
+	head, start := "", i
+	if i+1 < len(c.lines) && ruleRow.MatchString(c.line(i+1)) {
+		head, start = c.content[c.lines[i][0]:c.lines[i+1][1]]+"\n", i+2
+	}
+	names := cells(c.line(i))
+	end := start
+	for ; end < len(c.lines) && strings.Contains(c.line(end), "|"); end++ {
+		if ruleRow.MatchString(c.line(end)) {
+			continue
+		}
+		read := c.line(end)
+		if head != "" {
+			read = row(names, cells(read))
+		}
+		c.add(unit{from: c.lines[end][0], to: c.lines[end][1], lead: head, kind: cite.Table, context: c.leadIn, plain: cite.Plain(read)})
+	}
+	return max(end, i+1)
+}
+
+func cells(line string) []string {
+	parts := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+// row reads a row as "name: value, name: value".
+func row(names, values []string) string {
+	var parts []string
+	for i, v := range values {
+		if i < len(names) && names[i] != "" && v != "" {
+			v = names[i] + ": " + v
+		}
+		if v != "" {
+			parts = append(parts, v)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// code makes one unit of a fenced block, or several at its empty lines if it
+// is long. The fences are not part of it.
+func (c *cutter) code(i int) int {
+	mark := strings.TrimSpace(fenceMark.FindString(c.line(i)))
+	end := i + 1
+	for end < len(c.lines) && !strings.HasPrefix(strings.TrimSpace(c.line(end)), mark) {
+		end++
+	}
+	long := end-i-1 > maxCodeLines
+	start := i + 1
+	for j := i + 1; j <= end; j++ {
+		blank := j < end && long && strings.TrimSpace(c.line(j)) == ""
+		if j < end && !blank {
+			continue
+		}
+		if j > start {
+			from, to := c.lines[start][0], c.lines[j-1][1]
+			c.add(unit{from: from, to: to, kind: cite.Code, context: c.leadIn, plain: c.content[from:to]})
+		}
+		start = j + 1
+	}
+	return end + 1
+}
+
+// item makes one unit of a list item, or its sentences if it is long.
+func (c *cutter) item(from, to int) {
+	if to-from > maxItem {
+		lead := c.leadIn
+		c.prose(from, to, lead)
+		c.leadIn = lead
+		return
+	}
+	c.add(unit{from: from, to: to, kind: cite.Text, context: c.leadIn, plain: cite.Plain(c.content[from:to])})
+}
+
+// prose makes a unit of each sentence. The sentence before is its context.
+func (c *cutter) prose(from, to int, context string) {
+	for _, s := range analysis.Sentences(c.content[from:to]) {
+		text := cite.Plain(c.content[from+s.From : from+s.To])
+		c.add(unit{from: from + s.From, to: from + s.To, kind: cite.Text, context: context, plain: text})
+		if text != "" {
+			context = text
+		}
+	}
+	c.leadIn = context
+}
+
+// add trims a unit and keeps it if it says anything.
+func (c *cutter) add(u unit) {
+	s := c.content[u.from:u.to]
+	u.from += len(s) - len(strings.TrimLeft(s, " \t\r\n"))
+	u.to -= len(s) - len(strings.TrimRight(s, " \t\r\n"))
+	if u.kind == cite.Code {
+		u.from = strings.LastIndexByte(c.content[:u.from], '\n') + 1 // keep the indentation
+	}
+	if u.to <= u.from || !says(u.plain) {
+		return
+	}
+	c.units = append(c.units, u)
+}
+
+// says reports that text has a letter or digit to read.
+func says(text string) bool { return strings.ContainsFunc(text, readable) }
