@@ -1,0 +1,59 @@
+# footnote. A newcomer needs two targets: demo and test.
+
+GOLANGCI    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB      := v0.0.0-20261105234957-e22db6528018
+
+BIN    := bin/footnote
+TOOLS  := $(CURDIR)/.cache/bin
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -changed)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build check lint vuln race clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+include Makefile.native
+
+demo: build ## build all, ingest the demo documents, ask five questions, leave a prompt
+	@deploy/demo/run $(BIN)
+
+test: native ## run every test with the race detector
+	@echo "test: all packages, with the race detector"
+	@go test -race -shuffle=on -timeout 20m ./...
+
+build: native ## make bin/footnote
+	@echo "build: $(BIN)"
+	@mkdir -p bin
+	@cp -f .cache/native/$(NATIVE_PLATFORM)/libonnxruntime* bin/
+	@go build -trimpath -ldflags "-X footnote/cmd/internal/command.commit=$(COMMIT)" -o $(BIN) ./cmd/footnote
+
+check: native lint vuln ## formatting, go vet, linters, go.mod, known vulnerabilities
+	@echo "check: everything is in order"
+
+lint: $(TOOLS)/golangci-lint
+	@echo "check: gofmt"
+	@files=$$(git ls-files -z '*.go' | xargs -0 gofmt -l); [ -z "$$files" ] || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
+	@echo "check: go vet"
+	@go vet ./...
+	@echo "check: go.mod"
+	@go mod tidy -diff
+	@echo "check: golangci-lint"
+	@$(TOOLS)/golangci-lint run ./...
+
+vuln: $(TOOLS)/govulncheck
+	@.ci/vulncheck $(TOOLS)/govulncheck $(VULNDB)
+
+race: test ## the same as test, which always has the race detector
+
+$(TOOLS)/golangci-lint: Makefile
+	@echo "check: building $(GOLANGCI) (once, about two minutes)"
+	@GOBIN=$(TOOLS) GOFLAGS= go install $(GOLANGCI) && touch $@
+
+$(TOOLS)/govulncheck: Makefile
+	@echo "check: building $(GOVULNCHECK)"
+	@GOBIN=$(TOOLS) GOFLAGS= go install $(GOVULNCHECK) && touch $@
+
+clean: ## remove what was built; the native parts and tools in .cache stay
+	rm -rf bin .cache/demo
