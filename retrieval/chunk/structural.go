@@ -1,0 +1,317 @@
+package chunk
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"footnote/retrieval"
+	"footnote/retrieval/analysis"
+	"footnote/retrieval/doctree"
+)
+
+// perToken bounds a chunk by characters as well: no natural text has more of
+// them per token. It keeps text of which a tokenizer makes nothing (encoded
+// data is one unknown token) out of huge chunks, and bounds what is counted.
+const perToken = 12
+
+// unit is a range that is not taken apart any further.
+type unit struct {
+	from, to int
+	kind     doctree.Kind
+	place    string
+	tokens   int    // of its plain text
+	runes    int    // of its plain text
+	head     string // plain header row of the table it is a row of
+	glue     bool   // belongs with what follows: a heading, a lone tag
+}
+
+// packer cuts one tree.
+type packer struct {
+	t      *doctree.Tree
+	o      Options
+	title  string
+	room   int // tokens a chunk has beside the header
+	runes  int // characters a chunk has
+	path   []string
+	header string
+	out    []retrieval.Chunk
+}
+
+func structural(t *doctree.Tree, o Options) []retrieval.Chunk {
+	p := &packer{t: t, o: o, title: t.Title}
+	var waiting []unit
+	for i, s := range t.Sections {
+		p.enter(s.Path)
+		units := append(waiting, p.units(s.Blocks)...)
+		if waiting = nil; i+1 < len(t.Sections) && onlyGlue(units) && t.Sections[i+1].Level > s.Level {
+			waiting = units // a heading alone opens its first subsection
+			continue
+		}
+		p.pack(units)
+	}
+	return p.out
+}
+
+func onlyGlue(units []unit) bool {
+	for _, u := range units {
+		if !u.glue {
+			return false
+		}
+	}
+	return true
+}
+
+// enter prepares header and room for a section.
+func (p *packer) enter(path []string) {
+	p.path = path
+	p.header = shortHeader(p.title, path, p.o)
+	p.room = p.o.Budget - p.o.Count(p.header)
+	if p.runes = p.o.Budget * perToken; p.o.Size > 0 {
+		p.runes = min(p.runes, p.o.Size)
+	}
+}
+
+// units takes blocks apart as far as needed.
+func (p *packer) units(blocks []doctree.Block) []unit {
+	var out []unit
+	for _, b := range blocks {
+		out = append(out, p.block(b, "")...)
+	}
+	return out
+}
+
+// block makes one unit of a block that fits, or the units of its parts. A
+// table that fits a chunk is not torn; a list may be, between items.
+func (p *packer) block(b doctree.Block, head string) []unit {
+	if len(b.Parts) == 0 {
+		return p.leaf(unit{from: b.Span.FromByte, to: b.Span.ToByte, kind: b.Kind, place: b.Place, head: head})
+	}
+	var out []unit
+	for _, part := range b.Parts {
+		if part.Kind == doctree.HeadRow {
+			head = p.t.Plain(part.Span.FromByte, part.Span.ToByte)
+			if utf8.RuneCountInString(head) > p.runes/8 || p.o.Count(head) > p.room/4 {
+				head = ""
+			}
+		}
+		out = append(out, p.block(part, head)...)
+	}
+	if tokens, runes := total(out); b.Kind == doctree.Table && tokens <= p.room && runes <= p.runes {
+		return []unit{{from: b.Span.FromByte, to: b.Span.ToByte, kind: b.Kind, place: b.Place, tokens: tokens, runes: runes}}
+	}
+	return out
+}
+
+func total(units []unit) (tokens, runes int) {
+	for _, u := range units {
+		tokens += u.tokens
+		runes += u.runes + 1
+	}
+	return tokens, runes
+}
+
+// leaf measures a unit, and splits it if it alone is over budget.
+func (p *packer) leaf(u unit) []unit {
+	if !p.measure(&u) {
+		return p.pieces(u)
+	}
+	u.glue = u.kind == doctree.Heading || u.kind == doctree.HeadRow || u.runes == 0
+	return []unit{u}
+}
+
+// measure counts a unit and reports whether it fits a chunk of its own. What
+// is beyond the limit of characters is not counted.
+func (p *packer) measure(u *unit) bool {
+	if u.to-u.from > 16*utf8.UTFMax*p.runes { // mostly markup, or far too long
+		return false
+	}
+	plain := p.t.Plain(u.from, u.to)
+	if u.runes = utf8.RuneCountInString(plain); u.runes > p.runes {
+		return false
+	}
+	u.tokens = p.o.Count(plain)
+	return u.tokens+p.headTokens(u.head) <= p.room
+}
+
+func (p *packer) headTokens(head string) int {
+	if head == "" {
+		return 0
+	}
+	return p.o.Count(head) + 1
+}
+
+// pieces splits a leaf at sentences (code at lines), and those still too long
+// at words.
+func (p *packer) pieces(u unit) []unit {
+	var out []unit
+	for _, cut := range p.cuts(u) {
+		piece := u
+		piece.from, piece.to = cut.From, cut.To
+		if p.measure(&piece) {
+			out = append(out, piece)
+			continue
+		}
+		out = append(out, p.halves(piece)...)
+	}
+	return out
+}
+
+// cuts tiles a leaf: each range begins where a sentence or line begins.
+func (p *packer) cuts(u unit) []analysis.Span {
+	s := p.t.Canonical[u.from:u.to]
+	var starts []int
+	if u.kind == doctree.Code {
+		for i := 0; i < len(s); i++ {
+			if i == 0 || s[i-1] == '\n' {
+				starts = append(starts, i)
+			}
+		}
+	} else {
+		for _, span := range analysis.Sentences(s) {
+			starts = append(starts, span.From)
+		}
+	}
+	var out []analysis.Span
+	for i, at := range starts {
+		from, end := u.from, u.to
+		if i > 0 {
+			from = u.from + at
+		}
+		if i+1 < len(starts) {
+			end = u.from + starts[i+1]
+		}
+		if from, end = p.t.Trim(from, end); from < end {
+			out = append(out, analysis.Span{From: from, To: end})
+		}
+	}
+	return out
+}
+
+// halves cuts a range at the white space nearest its middle, or at a rune if
+// there is none near, until every piece fits. One character always fits.
+func (p *packer) halves(u unit) []unit {
+	at := middle(p.t.Canonical, u.from, u.to)
+	if at <= u.from || at >= u.to {
+		p.measure(&u)
+		return []unit{u}
+	}
+	var out []unit
+	for _, r := range [2][2]int{{u.from, at}, {at, u.to}} {
+		from, to := p.t.Trim(r[0], r[1])
+		if from == to {
+			continue
+		}
+		piece := u
+		piece.from, piece.to = from, to
+		if p.measure(&piece) {
+			out = append(out, piece)
+		} else {
+			out = append(out, p.halves(piece)...)
+		}
+	}
+	return out
+}
+
+// middle finds where to cut [from, to) in two: at white space within the
+// middle half, else at the rune in the middle.
+func middle(s string, from, to int) int {
+	mid := from + (to-from)/2
+	for mid > from && !utf8.RuneStart(s[mid]) {
+		mid--
+	}
+	quarter := min((to-from)/4, 4096)
+	left := strings.LastIndexFunc(s[mid-min(quarter, mid-from):mid], unicode.IsSpace)
+	if left >= 0 {
+		return mid - min(quarter, mid-from) + left
+	}
+	if mid > from {
+		return mid
+	}
+	_, n := utf8.DecodeRuneInString(s[from:])
+	return from + n
+}
+
+// pack fills chunks greedily. A heading at the end of a full chunk moves on.
+func (p *packer) pack(units []unit) {
+	for len(units) > 0 {
+		n := p.fill(units)
+		for n > 1 && n < len(units) && units[n-1].glue && !onlyGlue(units[:n]) {
+			n--
+		}
+		took, over := p.emit(units[:n])
+		if units = units[took:]; over {
+			units = append(p.halves(units[0]), units[1:]...)
+		}
+	}
+}
+
+// fill says how many units the next chunk takes by the sums of their sizes.
+func (p *packer) fill(units []unit) int {
+	tokens, runes := p.headTokens(p.headFor(units)), 0
+	for i, u := range units {
+		tokens, runes = tokens+u.tokens, runes+u.runes+1
+		if i > 0 && (tokens > p.room || runes > p.runes+1) {
+			return i
+		}
+	}
+	return len(units)
+}
+
+// headFor is the table header that a chunk beginning with these units repeats
+// in its text.
+func (p *packer) headFor(units []unit) string {
+	if units[0].kind == doctree.Row {
+		return units[0].head
+	}
+	return ""
+}
+
+// emit makes a chunk of units that fit, fewer if the exact count says so, and
+// returns how many it took; none if the first alone is over and can be halved.
+func (p *packer) emit(units []unit) (took int, over bool) {
+	for n := len(units); ; n-- {
+		from, to := units[0].from, units[n-1].to
+		body := p.t.Plain(from, to)
+		if body == "" {
+			return n, false // markup alone is no chunk
+		}
+		if head := p.headFor(units); head != "" {
+			body = head + "\n" + body
+		}
+		text := p.header + body
+		if p.o.Count(text) > p.o.Budget {
+			if n > 1 {
+				continue
+			}
+			if _, size := utf8.DecodeRuneInString(p.t.Canonical[from:to]); size < to-from {
+				return 0, true
+			}
+		}
+		p.add(units[:n], text)
+		return n, false
+	}
+}
+
+func (p *packer) add(units []unit, text string) {
+	from, to := units[0].from, units[len(units)-1].to
+	span := p.t.Span(from, to)
+	c := retrieval.Chunk{Section: p.path, Kind: mostly(units), Locator: locator(units[0].place, span), Span: span, Content: p.t.Canonical[from:to], Text: text}
+	c.ID.Ordinal = len(p.out)
+	p.out = append(p.out, c)
+}
+
+// mostly names the kind that most of the bytes have, text on a tie.
+func mostly(units []unit) string {
+	size := map[string]int{}
+	for _, u := range units {
+		size[kindOf(u.kind)] += u.to - u.from
+	}
+	best := "text"
+	for _, k := range []string{"table", "code"} {
+		if size[k] > size[best] {
+			best = k
+		}
+	}
+	return best
+}

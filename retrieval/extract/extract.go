@@ -1,0 +1,262 @@
+// Package extract turns source files into document trees: Markdown, HTML and
+// plain text in every common charset.
+//
+// Its one idea: the canonical text stays as close to the source as the format
+// allows, so that a quote can be shown where it stands. For Markdown and plain
+// text it is the source itself, decoded to UTF-8, without a byte order mark,
+// with LF line ends; markup stays in it and is only marked. For HTML it is the
+// readable text. In both the tree leads back to source bytes.
+//
+// Three kinds of characters are changed one for one, so that code points keep
+// their numbers: bytes that are no text in the file's charset become U+FFFD;
+// form feed, vertical tab and NEL become line ends; all other control
+// characters, ESC among them, become U+FFFD. So no canonical text, and no
+// quote cut from it, can command a terminal.
+//
+// There is one file per format: a parser takes the decoded text and builds the
+// tree. Decoding, front matter, limits, panics and the final checks are the
+// same for all of them and live in this file and decode.go.
+//
+// The package reads no files and decides no access: it only carries the raw
+// `access:` of the front matter, and refuses a document whose access list it
+// sees but cannot read.
+package extract
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"strings"
+	"unicode"
+
+	"footnote/retrieval/analysis"
+	"footnote/retrieval/doctree"
+)
+
+// Version changes whenever the same file would give another tree.
+const Version = "1"
+
+// MaxBytes is the largest source that is read. Beyond it a file is far more
+// often a dump or a log than a document.
+const MaxBytes = 64 << 20
+
+// Source is a file as it was read.
+type Source struct {
+	Path string // its name chooses the format
+	Data []byte
+}
+
+// Error says why a document could not be read, in words for an operator.
+type Error struct {
+	Reason    string
+	Retryable bool // the same bytes may succeed later
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+func refuse(format string, args ...any) *Error { return &Error{Reason: fmt.Sprintf(format, args...)} }
+
+// parser builds the tree of one format. in.text is canonical text or, for
+// formats that drop markup, the decoded source.
+type parser func(ctx context.Context, in input) (doctree.Tree, error)
+
+// input is a decoded document.
+type input struct {
+	text   string       // valid UTF-8, LF line ends
+	source *doctree.Map // from text to source bytes, nil: identity
+	body   int          // where the text begins after the front matter
+	title  string       // of the front matter, may be ""
+}
+
+// formats names the parsers and the extensions that choose them.
+var formats = []struct {
+	name       string
+	extensions string
+	parse      parser
+}{
+	{"markdown", ".md .markdown .mdown .mkd .mdx", parseMarkdown},
+	{"html", ".html .htm .xhtml", parseHTML},
+	{"text", ".txt .text .log .rst .adoc .asciidoc .org", parseText},
+}
+
+// Supported reports whether files with this name are read. A name without an
+// extension (README, LICENSE) counts as text.
+func Supported(name string) bool {
+	ext := extension(name)
+	for _, f := range formats {
+		if ext == "" || hasWord(f.extensions, ext) {
+			return true
+		}
+	}
+	return false
+}
+
+func extension(name string) string {
+	base := path.Base(strings.ReplaceAll(name, "\\", "/"))
+	if strings.HasPrefix(base, ".") {
+		base = "x" + base
+	}
+	return strings.ToLower(path.Ext(base))
+}
+
+func hasWord(list, word string) bool {
+	for _, w := range strings.Fields(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// choose finds the format by name, then by content.
+func choose(name, text string) (string, parser, error) {
+	ext := extension(name)
+	for _, f := range formats {
+		if hasWord(f.extensions, ext) {
+			return f.name, f.parse, nil
+		}
+	}
+	if ext != "" {
+		return "", nil, refuse("unsupported format %s: convert it to Markdown, HTML or text", ext)
+	}
+	if head := strings.ToLower(strings.TrimSpace(text[:min(len(text), 256)])); strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html") {
+		return "html", parseHTML, nil
+	}
+	return "text", parseText, nil
+}
+
+// CheckSize refuses a source that is too large, best before it is read.
+func CheckSize(bytes int64) error {
+	if bytes > MaxBytes {
+		return refuse("too large: the file holds %d MB, the limit is %d MB; split it", bytes>>20, MaxBytes>>20)
+	}
+	return nil
+}
+
+// Extract reads a source. What is wrong with the document is an *Error; the
+// end of ctx is ctx's error. A fault in a parser fails this document alone.
+func Extract(ctx context.Context, src Source) (tree doctree.Tree, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			tree, err = doctree.Tree{}, recovered(r)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return doctree.Tree{}, err
+	}
+	if err := CheckSize(int64(len(src.Data))); err != nil {
+		return doctree.Tree{}, err
+	}
+	if !Supported(src.Path) {
+		_, _, err := choose(src.Path, "")
+		return doctree.Tree{}, err
+	}
+	if len(src.Data) == 0 {
+		return doctree.Tree{}, refuse("no text found: the file is empty (0 bytes)")
+	}
+	return extract(ctx, src)
+}
+
+// stopped is what a parser panics with to leave a library at the end of ctx.
+type stopped struct{ err error }
+
+func recovered(r any) error {
+	if s, ok := r.(stopped); ok {
+		return s.err
+	}
+	return refuse("the parser failed on this file (%v); please report it\n%s", r, debug.Stack())
+}
+
+func extract(ctx context.Context, src Source) (doctree.Tree, error) {
+	d, err := decode(src.Data, hasWord(formats[1].extensions, extension(src.Path)))
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	f, err := readFront(d.text)
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	format, parse, err := choose(src.Path, d.text)
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	tree, err := parse(ctx, input{text: d.text, source: d.source, body: f.end, title: f.title})
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	tree.Format, tree.Front, tree.Access = format, f.values, f.access
+	tree.Warnings = append(tree.Warnings, d.warnings...)
+	return finish(tree, src.Path)
+}
+
+// finish fills what follows from the blocks and refuses a tree without text.
+func finish(t doctree.Tree, name string) (doctree.Tree, error) {
+	prose := sample(&t)
+	if prose == "" {
+		return doctree.Tree{}, refuse("no text found: the file holds only white space, markup or front matter")
+	}
+	t.Language = analysis.Language(prose)
+	if t.Title = oneLine(t.Title); t.Title == "" {
+		t.Title = readable(name)
+	}
+	return t, nil
+}
+
+// sampleBytes is enough text to know a language by.
+const sampleBytes = 20_000
+
+// sample reads the beginning of the document, without code if there is prose.
+func sample(t *doctree.Tree) string {
+	var prose, code strings.Builder
+	for _, s := range t.Sections {
+		for _, b := range s.Blocks {
+			to := &prose
+			if b.Kind == doctree.Code {
+				to = &code
+			}
+			if to.Len() < sampleBytes {
+				end := min(b.Span.ToByte, b.Span.FromByte+sampleBytes)
+				for end < b.Span.ToByte && t.Canonical[end]&0xC0 == 0x80 {
+					end++
+				}
+				to.WriteString(t.Plain(b.Span.FromByte, end) + "\n")
+			}
+		}
+	}
+	if s := strings.TrimSpace(prose.String()); s != "" {
+		return s
+	}
+	return strings.TrimSpace(code.String())
+}
+
+// oneLine makes a heading or title out of any text: one line, no control
+// characters, at most 200 characters.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 200 {
+		s = strings.TrimSpace(string(r[:199])) + "…"
+	}
+	return s
+}
+
+// readable makes a title out of a file name: travel_and-leave.md is
+// "travel and leave"; an index file takes the name of its folder.
+func readable(name string) string {
+	name = strings.ReplaceAll(name, "\\", "/")
+	base := path.Base(name)
+	base = strings.TrimSuffix(base, path.Ext(base))
+	if dir := path.Base(path.Dir(name)); (strings.EqualFold(base, "index") || strings.EqualFold(base, "readme")) && dir != "." && dir != "/" && dir != ".." {
+		base = dir
+	}
+	if s := oneLine(strings.NewReplacer("_", " ", "-", " ").Replace(base)); s != "" {
+		return s
+	}
+	return oneLine(path.Base(name))
+}
