@@ -89,6 +89,7 @@ func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Qu
 		if c.Dense, err = g.state.dense(ctx, v, q.Vector, q.Depth); err != nil {
 			return retrieval.Candidates{}, err
 		}
+		c.Distances = g.state.distances(q.Vector, c.Lexical, c.Dense)
 	}
 	return c, ctx.Err()
 }
