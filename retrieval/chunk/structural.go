@@ -271,7 +271,7 @@ func (p *packer) headFor(units []unit) string {
 // returns how many it took; none if the first alone is over and can be halved.
 func (p *packer) emit(units []unit) (took int, over bool) {
 	for n := len(units); ; n-- {
-		from, to := units[0].from, units[n-1].to
+		from, to := readable(units[:n])
 		body := p.t.Plain(from, to)
 		if body == "" {
 			return n, false // markup alone is no chunk
@@ -288,13 +288,24 @@ func (p *packer) emit(units []unit) (took int, over bool) {
 				return 0, true
 			}
 		}
-		p.add(units[:n], text)
+		p.add(units[:n], from, to, text)
 		return n, false
 	}
 }
 
-func (p *packer) add(units []unit, text string) {
-	from, to := units[0].from, units[len(units)-1].to
+// readable is the range of units without those at its ends that read as
+// nothing.
+func readable(units []unit) (from, to int) {
+	for len(units) > 1 && units[0].runes == 0 {
+		units = units[1:]
+	}
+	for len(units) > 1 && units[len(units)-1].runes == 0 {
+		units = units[:len(units)-1]
+	}
+	return units[0].from, units[len(units)-1].to
+}
+
+func (p *packer) add(units []unit, from, to int, text string) {
 	span := p.t.Span(from, to)
 	c := retrieval.Chunk{Section: p.path, Kind: mostly(units), Locator: locator(units[0].place, span), Span: span, Content: p.t.Canonical[from:to], Text: text}
 	c.ID.Ordinal = len(p.out)

@@ -122,7 +122,7 @@ func faults(tree doctree.Tree, data []byte, cs []retrieval.Chunk, o chunk.Option
 // lies outside the sections.
 func gap(tree *doctree.Tree, i, from, to int, fault func(string, ...any)) {
 	from = max(from, tree.Sections[0].Span.FromByte)
-	if from < to && tree.Plain(from, to) != "" {
+	if from < to && strings.TrimSpace(tree.Canonical[from:to]) != "" && tree.Plain(from, to) != "" {
 		fault("nothing covers %q before chunk %d", tree.Canonical[from:to], i)
 	}
 }

@@ -83,7 +83,7 @@ var formats = []struct {
 // Supported reports whether files with this name are read. A name without an
 // extension (README, LICENSE) counts as text.
 func Supported(name string) bool {
-	ext := extension(name)
+	ext := ending(name)
 	for _, f := range formats {
 		if ext == "" || hasWord(f.extensions, ext) {
 			return true
@@ -92,7 +92,7 @@ func Supported(name string) bool {
 	return false
 }
 
-func extension(name string) string {
+func ending(name string) string {
 	base := path.Base(strings.ReplaceAll(name, "\\", "/"))
 	if strings.HasPrefix(base, ".") {
 		base = "x" + base
@@ -111,7 +111,7 @@ func hasWord(list, word string) bool {
 
 // choose finds the format by name, then by content.
 func choose(name, text string) (string, parser, error) {
-	ext := extension(name)
+	ext := ending(name)
 	for _, f := range formats {
 		if hasWord(f.extensions, ext) {
 			return f.name, f.parse, nil
@@ -169,7 +169,7 @@ func recovered(r any) error {
 }
 
 func extract(ctx context.Context, src Source) (doctree.Tree, error) {
-	d, err := decode(src.Data, hasWord(formats[1].extensions, extension(src.Path)))
+	d, err := decode(src.Data, hasWord(formats[1].extensions, ending(src.Path)))
 	if err != nil {
 		return doctree.Tree{}, err
 	}
