@@ -93,7 +93,7 @@ func (c *Config) settings() []setting {
 		whole("answer.sentences", &c.Answer.Sentences, 1, 10),
 		choice("chunk.strategy", &c.Chunk.Strategy, "structural", "A", "B", "C", "D", "E", "F"),
 		whole("chunk.tokens", &c.Chunk.Tokens, 50, 508),
-		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 4096),
+		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 64),
 		choice("log.level", &c.Log.Level, "debug", "info", "warn", "error"),
 		choice("log.format", &c.Log.Format, "text", "json"),
 	}

@@ -1,0 +1,275 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"footnote/acl/system"
+	"footnote/adapters/console"
+	"footnote/cmd/internal/assemble"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+)
+
+// docJSON is the contract of docs --json: the catalog's record of a document,
+// its title, and whether something else than the current index's recipe made
+// it.
+type docJSON struct {
+	catalog.Record
+	Title string  `json:"title"`
+	Stale bool    `json:"stale"`
+	Text  *string `json:"text,omitempty"` // canonical; of show --text
+}
+
+func (p *program) docs() *cobra.Command {
+	return group("docs", "List, show and remove documents", p.docsList(), p.docsShow(), p.docsRemove())
+}
+
+// shelf is a library with its current generation, nil if there is none.
+type shelf struct {
+	*assemble.Library
+	current retrieval.Generation
+	titles  map[retrieval.DocumentID]string
+}
+
+// openShelf opens the library.
+//
+// SECURITY: the operator's commands see every document; they answer nobody.
+func (p *program) openShelf(ctx context.Context) (*shelf, error) {
+	l, err := p.openLibrary()
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{Library: l, titles: map[retrieval.DocumentID]string{}}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return s, nil
+}
+
+// openLibrary opens the data directory without models.
+func (p *program) openLibrary() (*assemble.Library, error) {
+	c, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	return assemble.OpenLibrary(c)
+}
+
+func (s *shelf) open(ctx context.Context) (err error) {
+	s.current, err = s.Store.Open(ctx, "")
+	if errors.Is(err, retrieval.ErrNoIndex) {
+		s.current = nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	infos, err := s.current.Documents(ctx, system.Grant())
+	for _, d := range infos {
+		s.titles[d.ID] = d.Title
+	}
+	return err
+}
+
+func (s *shelf) doc(r catalog.Record) docJSON {
+	d := docJSON{Record: r, Title: s.titles[r.ID]}
+	if s.current != nil && r.State == catalog.Published {
+		m := s.current.Manifest()
+		d.Stale = r.Stamp.Extractor != m.Extractor || r.Stamp.Chunker != m.Chunker || r.Stamp.Analysis != m.Analysis || r.Stamp.Embedder != m.Embedder
+	}
+	return d
+}
+
+func (p *program) docsList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List all documents with their state", Args: exactly(0, "nothing more")}
+	p.jsonFlag(c)
+	all := c.Flags().Bool("all", false, "removed documents as well")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runDocsList(cmd.Context(), *all) }
+	return c
+}
+
+func (p *program) runDocsList(ctx context.Context, all bool) (err error) {
+	s, err := p.openShelf(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	show := p.renderer()
+	counts := map[catalog.State]int{}
+	for _, r := range s.Catalog.List() {
+		if r.State == catalog.Removed && !all {
+			continue
+		}
+		counts[r.State]++
+		if err := p.printDoc(s.doc(r), show); err != nil {
+			return err
+		}
+	}
+	if p.json {
+		return nil
+	}
+	if len(counts) == 0 {
+		return p.print("There are no documents yet: footnote ingest FOLDER\n")
+	}
+	return p.print("%d published, %d failed, %d refused (no access list), %d under way\n", counts[catalog.Published], counts[catalog.Failed], counts[catalog.Refused],
+		counts[catalog.Queued]+counts[catalog.Extracting]+counts[catalog.Chunking]+counts[catalog.Embedding])
+}
+
+func (p *program) printDoc(d docJSON, show console.Renderer) error {
+	if p.json {
+		return writeJSON(p.Out, d)
+	}
+	note := ""
+	if d.Reason != "" {
+		note = "  " + shorten(console.Line(d.Reason), 100)
+	}
+	if d.Stale {
+		note += "  (stale: ingest again)"
+	}
+	return p.print("%s  %-10s %-16s %4d chunks %7d characters  %s%s\n", d.ID, d.State, orNone(string(d.Serving)), d.Chunks, d.Characters, show.Path(d.Path), note)
+}
+
+func (p *program) docsShow() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a document: state, revision, chunks, stamps, and with --text its canonical text",
+		Long: `show prints what is known of a document. ID is its id, the beginning of it, or
+its path. With --text it prints the canonical text alone, the text that the
+places of citations count in: characters from to to of it are the quote.`,
+		Args: exactly(1, "the ID or path of a document"),
+	}
+	p.jsonFlag(c)
+	text := c.Flags().Bool("text", false, "print the canonical text")
+	rev := c.Flags().String("revision", "", "`REVISION` whose text is printed; default: the current one")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.runDocsShow(cmd.Context(), args[0], *text, retrieval.Revision(*rev))
+	}
+	return c
+}
+
+func (p *program) runDocsShow(ctx context.Context, id string, text bool, rev retrieval.Revision) (err error) {
+	s, err := p.openShelf(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	r, err := s.Catalog.Find(id)
+	if err != nil {
+		return err
+	}
+	d := s.doc(r)
+	if text {
+		canonical, err := s.canonical(ctx, r.ID, rev)
+		if err != nil {
+			return err
+		}
+		if d.Text = &canonical; !p.json {
+			return p.printCanonical(canonical)
+		}
+	}
+	if p.json {
+		return writeJSON(p.Out, d)
+	}
+	return p.print("%s", p.described(d))
+}
+
+// printCanonical prints the text exactly, so that places can be counted in it;
+// only a terminal gets it made safe.
+func (p *program) printCanonical(text string) error {
+	if _, is := terminal(p.Out); is {
+		text = console.Safe(text)
+	}
+	return p.print("%s", text)
+}
+
+func (s *shelf) canonical(ctx context.Context, id retrieval.DocumentID, rev retrieval.Revision) (string, error) {
+	if s.current == nil {
+		return "", retrieval.ErrNoIndex
+	}
+	d, err := s.current.Document(ctx, system.Grant(), id, rev)
+	if err != nil {
+		return "", fmt.Errorf("reading the text of %s: %w", id, err)
+	}
+	return d.Canonical, nil
+}
+
+// described is all that is known of a document, one fact a line.
+func (p *program) described(d docJSON) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", name, console.Line(fmt.Sprintf(format, args...)))
+	}
+	row("id", "%s", d.ID)
+	row("path", "%s", d.Path)
+	row("title", "%s", orNone(d.Title))
+	row("state", "%s since %s", d.State, d.Since().Format(time.RFC3339))
+	if d.Reason != "" {
+		row("reason", "%s", d.Reason)
+	}
+	row("revision", "%s, in the index %s", orNone(string(d.Revision)), orNone(string(d.Serving)))
+	row("access", "%s", orNone(strings.Join(d.Access, ", ")))
+	row("size", "%d bytes, %d characters, %d chunks, %d cut at the window", d.Bytes, d.Characters, d.Chunks, d.Truncated)
+	row("made by", "pipeline %s, extractor %s, chunker %s, analysis %s, embedder %s %s", d.Stamp.Pipeline, d.Stamp.Extractor, d.Stamp.Chunker,
+		d.Stamp.Analysis, d.Stamp.Embedder.Name, d.Stamp.Embedder.Precision)
+	if d.Stale {
+		row("stale", "another recipe made it than the current index: ingest again")
+	}
+	for _, w := range d.Warnings {
+		row("warning", "%s", w)
+	}
+	for _, c := range d.Changes {
+		row("", "%s %s", c.At.Format(time.RFC3339), c.State)
+	}
+	return b.String()
+}
+
+func (p *program) docsRemove() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Remove documents from every generation of the index",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(errors.New("footnote docs rm needs the ID or path of a document"))
+			}
+			return nil
+		},
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runDocsRemove(cmd.Context(), args) }
+	return c
+}
+
+func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	in, err := assemble.OpenIngester(c, nil)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, in.Close)
+	var found []catalog.Record
+	for _, id := range ids {
+		r, err := in.Catalog.Find(id)
+		if err != nil {
+			return err
+		}
+		found = append(found, r)
+	}
+	show := p.renderer()
+	for _, r := range found {
+		if err := in.Pipeline.Remove(ctx, r.ID); err != nil {
+			return err
+		}
+		if err := p.print("removed %s %s\n", r.ID, show.Path(r.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

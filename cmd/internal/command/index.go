@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"footnote/acl"
+	"footnote/acl/system"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+)
+
+// generationJSON is the contract of index list --json.
+type generationJSON struct {
+	retrieval.Manifest
+	retrieval.Counts
+	Current bool   `json:"current"`
+	Problem string `json:"problem,omitempty"` // why it cannot be opened
+}
+
+func (p *program) index() *cobra.Command {
+	return group("index", "List the generations of the index and switch between them", p.indexList(), p.indexPromote())
+}
+
+func (p *program) indexList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List the generations, oldest first", Args: exactly(0, "nothing more")}
+	p.jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runIndexList(cmd.Context()) }
+	return c
+}
+
+func (p *program) runIndexList(ctx context.Context) (err error) {
+	s, err := p.openLibrary()
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	all, current, listed := s.Store.Generations(ctx)
+	for _, m := range all {
+		g := generationJSON{Manifest: m, Current: m.Name == current}
+		if opened, err := s.Store.Open(ctx, m.Name); err != nil {
+			g.Problem = err.Error()
+		} else {
+			g.Counts = opened.Counts()
+		}
+		if err := p.printGeneration(g); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 && listed == nil {
+		return fmt.Errorf("%w", retrieval.ErrNoIndex)
+	}
+	return listed
+}
+
+func (p *program) printGeneration(g generationJSON) error {
+	if p.json {
+		return writeJSON(p.Out, g)
+	}
+	mark := " "
+	if g.Current {
+		mark = "*"
+	}
+	state := fmt.Sprintf("%d documents, %d chunks", g.Documents, g.Chunks)
+	if g.Problem != "" {
+		state = g.Problem
+	}
+	return p.print("%s %s  %s  %s %s, extractor %s, chunker %s, analysis %s: %s\n", mark, g.Name, g.Created.Format(time.RFC3339),
+		g.Embedder.Name, g.Embedder.Precision, g.Extractor, g.Chunker, g.Analysis, state)
+}
+
+func (p *program) indexPromote() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "promote NAME",
+		Short: "Answer from another generation (also to go back to an earlier one)",
+		Long: `promote switches to another generation in one step. Content is what it was when
+that generation was made; access is what it is now: lists that have changed
+since are brought up to date first, and documents that were removed or closed
+since do not come back.`,
+		Args: exactly(1, "the NAME of a generation; see: footnote index list"),
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runPromote(cmd.Context(), args[0]) }
+	return c
+}
+
+func (p *program) runPromote(ctx context.Context, name string) (err error) {
+	s, err := p.openLibrary()
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	g, err := s.Store.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	n, err := presentAccess(ctx, s.Catalog, g)
+	if err != nil {
+		return fmt.Errorf("bringing the access lists of %s up to date: %w", name, err)
+	}
+	if err := s.Store.Promote(ctx, name); err != nil {
+		return err
+	}
+	return p.print("questions are answered from generation %s: %d documents, %d access lists brought up to date\n", name, g.Counts().Documents, n)
+}
+
+// presentAccess gives every document of a generation the access that is in
+// force now and removes those that nobody may read any more. It returns how
+// many changed.
+//
+// SECURITY: a rollback brings back content, never access.
+func presentAccess(ctx context.Context, c *catalog.Catalog, g retrieval.Generation) (changed int, err error) {
+	infos, err := g.Documents(ctx, system.Grant())
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range infos {
+		list, open := inForce(c, d.ID)
+		switch {
+		case open && list.Equal(d.Access):
+			continue
+		case open:
+			err = g.SetAccess(ctx, d.ID, list)
+		default:
+			err = g.Remove(ctx, d.ID)
+		}
+		if err != nil {
+			return changed, err
+		}
+		changed++
+	}
+	return changed, nil
+}
+
+// inForce is a document's present access list. A document that the catalog
+// does not serve, or does not know, is open to nobody.
+func inForce(c *catalog.Catalog, id retrieval.DocumentID) (acl.List, bool) {
+	r, known := c.Get(id)
+	if !known || r.Serving == "" {
+		return acl.List{}, false
+	}
+	list, err := acl.ParseList(r.Access)
+	return list, err == nil && !list.IsZero()
+}
