@@ -1,7 +1,6 @@
 package memindex
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -276,11 +275,6 @@ func (d *decoder) meta() meta {
 }
 
 func (d *decoder) fail() { d.b, d.err = nil, errRecord }
-
-// compareIDs orders chunk ids by document, revision and ordinal.
-func compareIDs(a, b retrieval.ChunkID) int {
-	return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Ordinal, b.Ordinal))
-}
 
 // wrongVector says what is wrong with a vector, or nil.
 func wrongVector(v []float32, dims int) error {

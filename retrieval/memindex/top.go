@@ -33,7 +33,7 @@ func (t *top) before(a, b item) bool {
 	if a.score != b.score {
 		return a.score > b.score
 	}
-	return compareIDs(t.s.chunkID(a.ordinal), t.s.chunkID(b.ordinal)) < 0
+	return t.s.chunkID(a.ordinal).Compare(t.s.chunkID(b.ordinal)) < 0
 }
 
 // offer adds the item if it is among the best.

@@ -76,8 +76,11 @@ func (v *view) bitmap(n int) []uint64 {
 	if v.bits == nil {
 		v.bits = make([]uint64, (n+63)/64)
 		for _, r := range v.spans {
-			for o := r.from; o < r.to; o++ {
-				v.bits[o>>6] |= 1 << (o & 63)
+			for o := r.from; o < r.to; {
+				word := o >> 6
+				end := min(r.to, (word+1)<<6)
+				v.bits[word] |= (1<<(end-o) - 1) << (o & 63) // 64 ones if a word is filled
+				o = end
 			}
 		}
 	}
