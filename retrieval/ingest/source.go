@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"footnote/acl"
+	"footnote/retrieval"
 )
 
 // Source offers documents by path. It is safe for concurrent use.
 type Source interface {
 	// Root names the source. Every path it lists is Root or lies below it.
 	Root() string
-	// Items lists what is there now, ordered by path, each path once. An
-	// error means that the source as a whole could not be listed: nothing is
-	// then ingested or removed.
+	// Items lists what is there now, ordered by path, each path once. A fault
+	// at a folder's path stands for all below it. An error means that the
+	// source as a whole could not be listed: nothing is then ingested or
+	// removed.
 	Items(ctx context.Context) ([]Item, error)
 	// Read loads one document by a path of Items, or of an earlier listing of
 	// any source of this kind. A *Fault says why it cannot.
@@ -28,6 +30,10 @@ type Item struct {
 	Path   string   // absolute and clean
 	Access acl.List // what the source's rules give; zero: no rule speaks
 	Fault  *Fault   // nil: the document can be read
+
+	// takenOver marks a document of the current generation that the source
+	// does not list and a new generation must not lose.
+	takenOver retrieval.DocumentID
 }
 
 // Content is a document as it was read.

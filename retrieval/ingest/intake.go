@@ -1,0 +1,366 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"footnote/acl"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+)
+
+// job is a document on its way through the stages. One stage at a time has it.
+type job struct {
+	item     Item
+	rec      catalog.Record
+	content  Content
+	moved    bool
+	pub      retrieval.Publication
+	warnings []string
+	release  func() // gives its share of inFlightBytes back
+}
+
+// readAll decides about each item in order and sends on what needs work.
+func (r *run) readAll(ctx context.Context, out chan<- *job) error {
+	for _, it := range r.items {
+		j, err := r.intake(ctx, it)
+		if err != nil {
+			return err
+		}
+		if j == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case out <- j:
+		}
+	}
+	return nil
+}
+
+// intake settles an item that needs no work, or returns its job.
+func (r *run) intake(ctx context.Context, it Item) (*job, error) {
+	rec, known := r.catalog.At(it.Path)
+	if it.takenOver != "" && rec.ID != it.takenOver {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.settled++
+		return nil, ctx.Err() // it has moved, and came in under its new path
+	}
+	if !known {
+		rec = catalog.Record{ID: r.catalog.NewID(it.Path), Path: it.Path}
+	}
+	if it.Fault != nil {
+		return nil, r.fail(ctx, it, &rec, it.Fault)
+	}
+	content, fault, err := r.read(ctx, it.Path)
+	if err != nil {
+		return nil, err
+	}
+	if fault != nil {
+		return nil, r.fail(ctx, it, &rec, fault)
+	}
+	rev := RevisionOf(content.Data)
+	if r.upToDate(rec, rev) {
+		return nil, r.unchanged(ctx, rec, it)
+	}
+	moved, err := r.adopt(&rec, rev)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Serving != "" && rec.Declared == nil {
+		if err := r.narrow(ctx, rec.ID, it.Access); err != nil {
+			return nil, err
+		}
+	}
+	return r.queue(ctx, it, rec, content, moved)
+}
+
+// read loads the source bytes.
+func (r *run) read(ctx context.Context, path string) (Content, *Fault, error) {
+	content, err := r.src.Read(ctx, path)
+	var fault *Fault
+	switch {
+	case err == nil:
+		return content, nil, nil
+	case ctx.Err() != nil:
+		return Content{}, nil, ctx.Err()
+	case errors.As(err, &fault):
+		return Content{}, fault, nil
+	}
+	return Content{}, &Fault{Reason: "the document could not be read", Retryable: true, Cause: err}, nil
+}
+
+// upToDate reports that the target holds these bytes, made by this pipeline.
+func (r *run) upToDate(rec catalog.Record, rev retrieval.Revision) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info, in := r.there[rec.ID]
+	return in && info.Revision == rev && info.Path == rec.Path && rec.Serving == rev && rec.Stamp == r.stamp
+}
+
+// unchanged brings the access list up to date and nothing else.
+func (r *run) unchanged(ctx context.Context, rec catalog.Record, it Item) error {
+	list, fault := effective(rec.Declared, it.Access)
+	if fault != nil {
+		return r.fail(ctx, it, &rec, fault)
+	}
+	changed, err := r.setAccess(ctx, rec.ID, list)
+	if err != nil {
+		return err
+	}
+	if changed || rec.State != catalog.Published {
+		rec.Access = texts(list)
+		rec.Enter(catalog.Published, r.options.Now())
+		if err := r.catalog.Put(rec); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.report.Unchanged++
+	if changed {
+		r.report.AccessChanged++
+	}
+	r.mu.Unlock()
+	r.settle(rec)
+	return nil
+}
+
+// adopt finds out whether the content of an unknown path is a known document
+// that has moved: same bytes, and nothing lies at its old path any more. Then
+// rec becomes that document's.
+func (r *run) adopt(rec *catalog.Record, rev retrieval.Revision) (bool, error) {
+	if rec.Serving != "" {
+		return false, nil
+	}
+	for _, old := range r.catalog.List() {
+		if old.Serving != rev || r.listed[old.Path] || !r.src.Gone(old.Path) {
+			continue
+		}
+		path, now := rec.Path, r.options.Now()
+		if _, known := r.catalog.Get(rec.ID); known {
+			rec.Enter(catalog.Removed, now)
+			if err := r.catalog.Put(*rec); err != nil {
+				return false, err
+			}
+		}
+		old.Path = path
+		*rec = old
+		return true, nil
+	}
+	return false, nil
+}
+
+// queue makes the job, when there is room for its bytes.
+func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Content, moved bool) (*job, error) {
+	weight := min(int64(len(content.Data)), inFlightBytes)
+	if err := r.inFlight.Acquire(ctx, weight); err != nil {
+		return nil, err
+	}
+	rec.Revision, rec.Bytes, rec.Declared = RevisionOf(content.Data), len(content.Data), nil
+	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings = catalog.Stamp{}, 0, 0, 0, nil
+	j := &job{item: it, rec: rec, content: content, moved: moved, release: func() { r.inFlight.Release(weight) }}
+	return j, r.enter(&j.rec, catalog.Queued)
+}
+
+// enter writes a state on the way.
+func (r *run) enter(rec *catalog.Record, s catalog.State) error {
+	rec.Enter(s, r.options.Now())
+	if err := r.catalog.Put(*rec); err != nil {
+		return err
+	}
+	r.say(*rec)
+	return nil
+}
+
+// effective joins the two places where access is given.
+//
+// SECURITY: the front matter goes before the source's rules; a list that was
+// given but cannot be used refuses, and so does none at all.
+func effective(declared []string, rules acl.List) (acl.List, *Fault) {
+	if declared != nil {
+		list, err := acl.ParseList(declared)
+		if err != nil {
+			return acl.List{}, &Fault{Refused: true, Reason: fmt.Sprintf("the access list of its front matter cannot be used: %v", err)}
+		}
+		return list, nil
+	}
+	if rules.IsZero() {
+		return acl.List{}, &Fault{Refused: true, Reason: "no access list: nobody may read it; add access: to its front matter or an access file to its folder, or give --access"}
+	}
+	return rules, nil
+}
+
+// setAccess puts the list in force wherever the document is served.
+func (r *run) setAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) (changed bool, err error) {
+	for g, docs := range r.generations() {
+		r.mu.Lock()
+		info, in := docs[id]
+		r.mu.Unlock()
+		if !in || info.Access.Equal(list) {
+			continue
+		}
+		if err := g.SetAccess(ctx, id, list); err != nil {
+			return changed, fmt.Errorf("changing access to %s: %w", id, err)
+		}
+		info.Access = list
+		r.mu.Lock()
+		docs[id] = info
+		r.mu.Unlock()
+		changed = true
+	}
+	return changed, nil
+}
+
+// narrow takes from a document that is about to change whoever the new list
+// does not name. Nobody is added: they may read the new content only.
+//
+// SECURITY: in force before anything is extracted or embedded.
+func (r *run) narrow(ctx context.Context, id retrieval.DocumentID, list acl.List) error {
+	for g, docs := range r.generations() {
+		r.mu.Lock()
+		info, in := docs[id]
+		r.mu.Unlock()
+		if !in {
+			continue
+		}
+		both := acl.NewList(slices.DeleteFunc(info.Access.Principals(), func(p acl.Principal) bool { return !slices.Contains(list.Principals(), p) })...)
+		var err error
+		switch {
+		case both.Equal(info.Access):
+			continue
+		case both.IsZero():
+			err = g.Remove(ctx, id)
+		default:
+			err = g.SetAccess(ctx, id, both)
+		}
+		if err != nil {
+			return fmt.Errorf("narrowing access to %s: %w", id, err)
+		}
+		r.mu.Lock()
+		if info.Access = both; both.IsZero() {
+			delete(docs, id)
+		} else {
+			docs[id] = info
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// generations are those that hold published documents, with what they hold.
+func (r *run) generations() map[retrieval.Generation]map[retrieval.DocumentID]retrieval.DocumentInfo {
+	all := map[retrieval.Generation]map[retrieval.DocumentID]retrieval.DocumentInfo{r.target: r.there}
+	if r.current != nil && r.current != r.target {
+		all[r.current] = r.before
+	}
+	return all
+}
+
+// fail settles a document that is not taken in. What may pass leaves the last
+// good revision in place, and so does every failure of a document of another
+// source, whose limits are not known here; the rest withdraws it.
+func (r *run) fail(ctx context.Context, it Item, rec *catalog.Record, fault *Fault) error {
+	state := catalog.Failed
+	if fault.Refused {
+		state = catalog.Refused
+	}
+	if fault.Refused || !fault.Retryable && it.takenOver == "" {
+		if err := r.withdraw(ctx, rec, state, fault); err != nil {
+			return err
+		}
+	} else if err := r.keep(rec, fault); err != nil {
+		return err
+	}
+	t := Trouble{ID: rec.ID, Path: rec.Path, Reason: rec.Reason, Retryable: rec.Retryable}
+	r.mu.Lock()
+	if fault.Refused {
+		r.report.Refused = append(r.report.Refused, t)
+	} else {
+		r.report.Failed = append(r.report.Failed, t)
+	}
+	r.mu.Unlock()
+	r.settle(*rec)
+	return nil
+}
+
+// withdraw takes the document out of the index, then says so in the catalog:
+// the other order could leave it readable after a crash.
+func (r *run) withdraw(ctx context.Context, rec *catalog.Record, s catalog.State, fault *Fault) error {
+	for g, docs := range r.generations() {
+		if err := g.Remove(ctx, rec.ID); err != nil {
+			return fmt.Errorf("removing %s: %w", rec.ID, err)
+		}
+		r.mu.Lock()
+		delete(docs, rec.ID)
+		r.mu.Unlock()
+	}
+	rec.Serving, rec.Access = "", nil
+	return r.note(rec, s, fault)
+}
+
+// keep notes a failure that may pass.
+func (r *run) keep(rec *catalog.Record, fault *Fault) error {
+	r.mu.Lock()
+	before, served := r.before[rec.ID]
+	info, there := r.there[rec.ID]
+	if !there {
+		info = before
+	}
+	rec.Serving, rec.Access = info.Revision, texts(info.Access)
+	if served && !r.promoted {
+		r.left[rec.ID] = true
+	}
+	r.mu.Unlock()
+	return r.note(rec, catalog.Failed, fault)
+}
+
+// note writes the end of a document's run, unless it ended so before.
+func (r *run) note(rec *catalog.Record, s catalog.State, fault *Fault) error {
+	reason := fault.Error()
+	if old, known := r.catalog.Get(rec.ID); known && old.State == s && old.Reason == reason && old.Serving == rec.Serving && old.Path == rec.Path {
+		*rec = old
+		return nil
+	}
+	rec.Enter(s, r.options.Now())
+	rec.Reason, rec.Retryable = reason, fault.Retryable
+	return r.catalog.Put(*rec)
+}
+
+// settle counts a document as done and tells so.
+func (r *run) settle(rec catalog.Record) {
+	r.mu.Lock()
+	r.settled++
+	r.mu.Unlock()
+	r.say(rec)
+}
+
+// say reports progress, one event at a time.
+func (r *run) say(rec catalog.Record) {
+	if r.options.Progress == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.options.Progress(Event{ID: rec.ID, Path: rec.Path, State: rec.State, Reason: rec.Reason, Done: r.settled, Total: len(r.items)})
+}
+
+func texts(l acl.List) []string {
+	var out []string
+	for _, p := range l.Principals() {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// listOf is the list of a record; what cannot be read is nobody.
+func listOf(entries []string) acl.List {
+	l, err := acl.ParseList(entries)
+	if err != nil {
+		return acl.List{}
+	}
+	return l
+}

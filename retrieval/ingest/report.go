@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+)
+
+// Event tells how a run goes on. Done of Total documents are settled.
+type Event struct {
+	ID     retrieval.DocumentID // "" for what is not a document
+	Path   string
+	State  catalog.State
+	Reason string // of failed and refused
+	Done   int
+	Total  int
+}
+
+// Trouble is a document that was not taken in.
+type Trouble struct {
+	ID        retrieval.DocumentID
+	Path      string
+	Reason    string
+	Retryable bool
+}
+
+// Report says what a run did.
+type Report struct {
+	Published     int // new, changed and moved documents
+	Moved         int // of Published: known before at another path
+	Unchanged     int
+	AccessChanged int // of Unchanged: the access list was replaced
+	Removed       int
+	Failed        []Trouble // ordered by path
+	Refused       []Trouble
+	Missing       []string // published, but no longer in the source; kept, since the run did not prune
+
+	Chunks    int // of the documents published in this run
+	Truncated int // of Chunks: cut at the window
+	Window    int // tokens
+
+	Warnings   []string
+	Generation string
+	Promoted   bool   // Generation is what questions are answered from
+	Withheld   string // why it was not promoted
+}
+
+// String sums the run up, one fact a line.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d published, %d unchanged, %d failed, %d refused, %d removed\n", r.Published, r.Unchanged, len(r.Failed), len(r.Refused), r.Removed)
+	if r.Published > 0 {
+		fmt.Fprintf(&b, "%d of %d chunks cut at %d tokens\n", r.Truncated, r.Chunks, r.Window)
+	}
+	if r.Moved > 0 {
+		fmt.Fprintf(&b, "%d of the published had moved\n", r.Moved)
+	}
+	if r.AccessChanged > 0 {
+		fmt.Fprintf(&b, "%d unchanged documents have a new access list\n", r.AccessChanged)
+	}
+	if n := len(r.Missing); n > 0 {
+		fmt.Fprintf(&b, "%d documents are no longer in the source and were kept; prune to remove them\n", n)
+	}
+	if r.Withheld != "" {
+		fmt.Fprintf(&b, "the new index is not in use yet: %s\n", r.Withheld)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintln(&b, w)
+	}
+	return b.String()
+}
+
+func (r *Report) sort() {
+	byPath := func(a, b Trouble) int { return strings.Compare(a.Path, b.Path) }
+	slices.SortFunc(r.Failed, byPath)
+	slices.SortFunc(r.Refused, byPath)
+}

@@ -1,0 +1,298 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"footnote/acl/system"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+)
+
+const (
+	aheadDocuments = 16       // extracted documents that may wait for the embedder
+	inFlightBytes  = 64 << 20 // source bytes read and not yet settled, apart from one document
+)
+
+// run is one pass over one source.
+type run struct {
+	*Pipeline
+	src    Source
+	how    How
+	items  []Item
+	listed map[string]bool // paths of the source's own items
+	closed map[string]bool // of those, the faulted: what lies below is unknown
+
+	target     retrieval.Generation // written
+	targetName string
+	current    retrieval.Generation // asked; nil if there is none, may be target
+	inFlight   *semaphore.Weighted
+
+	mu       sync.Mutex
+	there    map[retrieval.DocumentID]retrieval.DocumentInfo // in target
+	before   map[retrieval.DocumentID]retrieval.DocumentInfo // in current at the start
+	left     map[retrieval.DocumentID]bool                   // of before: failed, may pass; they keep current in use
+	promoted bool
+	settled  int
+	report   Report
+}
+
+// start chooses the generation, corrects the catalog by the index, and lists
+// what there is to do.
+func (p *Pipeline) start(ctx context.Context, src Source, how How, items []Item) (*run, error) {
+	r := &run{
+		Pipeline: p, src: src, how: how, items: items,
+		listed: map[string]bool{}, closed: map[string]bool{}, left: map[retrieval.DocumentID]bool{},
+		inFlight: semaphore.NewWeighted(inFlightBytes),
+	}
+	for _, it := range items {
+		r.listed[it.Path] = true
+		if it.Fault != nil {
+			r.closed[it.Path] = true
+		}
+	}
+	if err := r.choose(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.reconcile(ctx); err != nil {
+		return nil, err
+	}
+	r.takeOver()
+	r.report.Window, r.report.Generation = p.manifest.Embedder.Window, r.targetName
+	return r, nil
+}
+
+// choose finds the generation to write: the current one if it was made alike,
+// else an unfinished one that was, else a new one.
+func (r *run) choose(ctx context.Context) error {
+	current, err := r.store.Open(ctx, "")
+	switch {
+	case err == nil:
+		r.current = current
+	case errors.Is(err, retrieval.ErrNoIndex):
+	case r.how.Rebuild && (errors.Is(err, retrieval.ErrCorrupt) || errors.Is(err, retrieval.ErrFormat)):
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the present index is left aside: %v", err))
+	default:
+		return fmt.Errorf("opening the index: %w", err)
+	}
+	if r.current != nil && !r.how.Rebuild && alike(r.current.Manifest(), r.manifest) {
+		r.target, r.targetName, r.promoted = r.current, r.current.Manifest().Name, true
+		r.report.Promoted = true
+		return nil
+	}
+	return r.shadow(ctx)
+}
+
+// shadow goes on with the newest generation that was made alike and is not
+// in use, or makes one.
+func (r *run) shadow(ctx context.Context) error {
+	all, _, _ := r.store.Generations(ctx) // those that cannot be read are of no use here
+	for _, m := range slices.Backward(all) {
+		if r.how.Rebuild || !alike(m, r.manifest) {
+			continue
+		}
+		if g, err := r.store.Open(ctx, m.Name); err == nil {
+			r.target, r.targetName = g, m.Name
+			return nil
+		}
+	}
+	g, err := r.store.Create(ctx, r.manifest)
+	if err != nil {
+		return fmt.Errorf("making a generation: %w", err)
+	}
+	r.target, r.targetName = g, g.Manifest().Name
+	return nil
+}
+
+// alike reports that two manifests name the same making.
+func alike(a, b retrieval.Manifest) bool {
+	return a.Extractor == b.Extractor && a.Chunker == b.Chunker && a.Analysis == b.Analysis && a.Embedder == b.Embedder
+}
+
+// list reads a generation's documents.
+//
+// SECURITY: ingestion must see all of them; nothing here reaches an asker.
+func list(ctx context.Context, g retrieval.Generation) (map[retrieval.DocumentID]retrieval.DocumentInfo, error) {
+	out := map[retrieval.DocumentID]retrieval.DocumentInfo{}
+	if g == nil {
+		return out, nil
+	}
+	infos, err := g.Documents(ctx, system.Grant())
+	if err != nil {
+		return nil, fmt.Errorf("listing the index: %w", err)
+	}
+	for _, d := range infos {
+		out[d.ID] = d
+	}
+	return out, nil
+}
+
+// takeOver adds to a shadow's work what the current generation holds beyond
+// the source, under the access lists in force.
+func (r *run) takeOver() {
+	if r.promoted {
+		return
+	}
+	var more []Item
+	for _, rec := range r.catalog.List() {
+		info, served := r.before[rec.ID]
+		lost := r.current == nil && rec.State == catalog.Queued && rec.Access != nil
+		if r.listed[rec.Path] || r.how.Prune && r.owns(rec.Path) || !served && !lost {
+			continue
+		}
+		it := Item{Path: rec.Path, Access: info.Access, takenOver: rec.ID}
+		if lost {
+			it.Access = listOf(rec.Access)
+		}
+		more = append(more, it)
+	}
+	r.items = append(slices.Clone(r.items), more...)
+}
+
+// owns reports that the source answers for the path: it lies under the root,
+// and not under a folder that could not be read.
+func (r *run) owns(path string) bool {
+	rel, err := filepath.Rel(r.src.Root(), path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if r.closed[dir] {
+			return false
+		}
+		if dir == r.src.Root() || dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// flow runs the stages until every item is settled or the run fails.
+func (r *run) flow(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	read := make(chan *job)
+	ready := make(chan *job, aheadDocuments)
+	embedded := make(chan *job, 2)
+	g.Go(func() error {
+		defer close(read)
+		return r.readAll(ctx, read)
+	})
+	g.Go(func() error {
+		defer close(ready)
+		workers, ctx := errgroup.WithContext(ctx)
+		for range r.options.Workers {
+			workers.Go(func() error { return r.stage(ctx, read, ready, r.parse) })
+		}
+		return workers.Wait()
+	})
+	g.Go(func() error {
+		defer close(embedded)
+		e := embedding{run: r}
+		return r.stage(ctx, ready, embedded, e.embed)
+	})
+	g.Go(func() error { return r.stage(ctx, embedded, nil, r.publish) })
+	return g.Wait()
+}
+
+// stage does work on each job of in and hands it on to out. A job that fails
+// with a *Fault is settled here; another error ends the run.
+func (r *run) stage(ctx context.Context, in <-chan *job, out chan<- *job, work func(context.Context, *job) error) error {
+	for {
+		var j *job
+		var ok bool
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case j, ok = <-in:
+		}
+		if !ok {
+			return nil
+		}
+		err := work(ctx, j)
+		var fault *Fault
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &fault):
+			err = r.fail(ctx, j.item, &j.rec, fault)
+			j.release()
+		case err == nil && out != nil:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case out <- j:
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// finish settles what the listing lacks and promotes a shadow that is whole.
+func (r *run) finish(ctx context.Context) error {
+	if err := r.unlisted(ctx); err != nil {
+		return err
+	}
+	if r.promoted || r.current == nil && len(r.there) == 0 {
+		return nil
+	}
+	return r.replaceCurrent(ctx)
+}
+
+// unlisted deals with documents of this source that it no longer lists.
+func (r *run) unlisted(ctx context.Context) error {
+	for _, rec := range r.catalog.List() {
+		if rec.State == catalog.Removed || r.listed[rec.Path] || !r.owns(rec.Path) {
+			continue
+		}
+		if rec.Serving != "" && !r.how.Prune {
+			r.report.Missing = append(r.report.Missing, rec.Path)
+			continue
+		}
+		served := rec.Serving != ""
+		if err := r.withdraw(ctx, &rec, catalog.Removed, &Fault{}); err != nil {
+			return err
+		}
+		if served {
+			r.report.Removed++
+		}
+		r.say(rec)
+	}
+	return nil
+}
+
+// replaceCurrent promotes the shadow unless a document that is in use would
+// be lost. What the shadow holds beyond the current generation and this run is
+// from before something was removed, and goes.
+func (r *run) replaceCurrent(ctx context.Context) error {
+	if n := len(r.left); n > 0 {
+		r.report.Withheld = fmt.Sprintf("%d documents of the present one could not be taken over; repair or remove them and ingest again", n)
+		return nil
+	}
+	for id, info := range r.there {
+		rec, ok := r.catalog.Get(id)
+		if ok && rec.State == catalog.Published && rec.Serving == info.Revision {
+			continue
+		}
+		if err := r.target.Remove(ctx, id); err != nil {
+			return fmt.Errorf("clearing the new generation: %w", err)
+		}
+		delete(r.there, id)
+	}
+	return r.promote(ctx)
+}
+
+func (r *run) promote(ctx context.Context) error {
+	if err := r.store.Promote(ctx, r.targetName); err != nil {
+		return fmt.Errorf("promoting generation %s: %w", r.targetName, err)
+	}
+	r.promoted, r.report.Promoted = true, true
+	return nil
+}
