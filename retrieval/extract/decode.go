@@ -309,6 +309,12 @@ func (w *writer) put(r rune, src, width int) {
 			return // the line end was written for its CR
 		}
 	}
+	w.write(r, src, width)
+}
+
+// write writes a character that stands for width source bytes at src, 0 if it
+// is not in the source.
+func (w *writer) write(r rune, src, width int) {
 	n := utf8.RuneLen(r)
 	at := w.out.Len()
 	if n == width {

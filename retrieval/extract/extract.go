@@ -26,7 +26,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"runtime/debug"
 	"strings"
 	"unicode"
 
@@ -165,7 +164,7 @@ func recovered(r any) error {
 	if s, ok := r.(stopped); ok {
 		return s.err
 	}
-	return refuse("the parser failed on this file (%v); please report it\n%s", r, debug.Stack())
+	return refuse("the parser failed on this file (%v): please report it with the file", r)
 }
 
 func extract(ctx context.Context, src Source) (doctree.Tree, error) {
