@@ -17,7 +17,7 @@ help: ## say what can be made
 include Makefile.native
 
 demo: build ## build all, ingest the demo documents, ask five questions, leave a prompt
-	@deploy/demo/run $(BIN)
+	@go run ./cmd/internal/demo $(BIN)
 
 test: native ## run every test with the race detector
 	@echo "test: all packages, with the race detector"

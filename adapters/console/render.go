@@ -31,6 +31,7 @@ func (r Renderer) Reply(reply bot.Reply) string {
 func (r Renderer) Answer(sentences []cite.Sentence) string {
 	var b strings.Builder
 	var prose []string
+	header := "" // of the table before, while rows follow one another
 	flush := func() {
 		if len(prose) > 0 {
 			b.WriteString(r.block(strings.Join(prose, " "), ""))
@@ -39,24 +40,40 @@ func (r Renderer) Answer(sentences []cite.Sentence) string {
 	}
 	for _, s := range sentences {
 		if s.Kind == cite.Text {
-			prose = append(prose, Line(s.Plain)+" "+marks(s.Cites))
+			prose, header = append(prose, Line(s.Plain)+" "+marks(s.Cites)), ""
 			continue
 		}
 		flush()
-		b.WriteString(verbatim(s.Text, marks(s.Cites)))
+		b.WriteString(verbatim(s, header))
+		header = headerOf(s)
 	}
 	flush()
 	return b.String()
 }
 
-// verbatim indents a table or code by two columns and sets the marks under it.
-func verbatim(text, marks string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(strings.TrimRight(Safe(text), "\n"), "\n") {
-		b.WriteString("  " + line + "\n")
+// verbatim indents a table or code by two columns. A table has its numbers
+// behind its last row, and no header if it is the one of the rows before; code
+// has them on a line of its own, so that it can be copied.
+func verbatim(s cite.Sentence, header string) string {
+	text := strings.TrimRight(s.Text, "\n")
+	if s.Kind == cite.Table {
+		if header != "" && headerOf(s) == header {
+			text = strings.TrimPrefix(text, header)
+		}
+		text += " " + marks(s.Cites)
+	} else {
+		text += "\n" + marks(s.Cites)
 	}
-	b.WriteString("  " + marks + "\n")
-	return b.String()
+	return "  " + strings.ReplaceAll(Safe(text), "\n", "\n  ") + "\n"
+}
+
+// headerOf is what stands before the last row of a table, "" if nothing does.
+func headerOf(s cite.Sentence) string {
+	text := strings.TrimRight(s.Text, "\n")
+	if i := strings.LastIndex(text, "\n"); s.Kind == cite.Table && i >= 0 {
+		return text[:i+1]
+	}
+	return ""
 }
 
 func marks(cites []int) string {

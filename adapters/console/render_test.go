@@ -20,6 +20,8 @@ func TestReplyAnswered(t *testing.T) {
 			{Text: "You may work from home *three* days.", Plain: "You may work from home three days.", Cites: []int{1}, Kind: cite.Text},
 			{Text: "Tuesday is an office day for every team of the company.", Plain: "Tuesday is an office day for every team of the company.", Cites: []int{2, 1}, Kind: cite.Text},
 			{Text: "| Plan | Price |\n| Skiff | 49 EUR |\n", Cites: []int{3}, Kind: cite.Table},
+			{Text: "| Plan | Price |\n| Clipper | 690 EUR |", Cites: []int{2}, Kind: cite.Table},
+			{Text: "a \\\n  b", Cites: []int{1}, Kind: cite.Code},
 		},
 		Sources: []cite.Source{
 			{N: 1, Title: "Remote work", Section: []string{"At home"}, Path: "/srv/docs/remote.md", Locator: "#char=1,9", Quote: "You may work\nfrom home *three* days."},
@@ -30,8 +32,11 @@ func TestReplyAnswered(t *testing.T) {
 	want := `You may work from home three days. [1] Tuesday is an office
 day for every team of the company. [2][1]
   | Plan | Price |
-  | Skiff | 49 EUR |
-  [3]
+  | Skiff | 49 EUR | [3]
+  | Clipper | 690 EUR | [2]
+  a \
+    b
+  [1]
 
 Sources
 [1] Remote work > At home

@@ -57,6 +57,7 @@ func (p *program) answer(ctx context.Context, s *session, q question) (bot.Reply
 	if err != nil {
 		return bot.Reply{}, err
 	}
+	s.note(reply)
 	if p.json {
 		return reply, writeJSON(p.Out, reply)
 	}
@@ -77,4 +78,10 @@ func (s *session) message(ctx context.Context, q question) (bot.Message, error) 
 		m.History = append(m.History, bot.Turn(t))
 	}
 	return m, nil
+}
+
+// note logs that a question was worked on, without a word of it.
+func (s *session) note(r bot.Reply) {
+	s.log.Info("question", "trace", r.Trace, "outcome", r.Outcome, "reason", r.Reason, "language", r.Language,
+		"sources", len(r.Sources), "generation", r.Generation, "ms", r.MS)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,7 @@ type session struct {
 	*assemble.App
 	asker *asker
 	show  console.Renderer
+	log   *slog.Logger
 }
 
 // session opens the people file, checks who asks, and opens the index and the
@@ -105,7 +107,7 @@ func (p *program) session(ctx context.Context, a *asker, top int, lenient bool) 
 	if err != nil {
 		return nil, err
 	}
-	return &session{App: app, asker: a, show: p.renderer()}, nil
+	return &session{App: app, asker: a, show: p.renderer(), log: p.logger(c)}, nil
 }
 
 func (p *program) renderer() console.Renderer {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -143,6 +142,7 @@ func (c *conversation) question(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
+	c.note(e.Reply)
 	c.last = &e
 	c.remember(text, said(e.Reply))
 	return c.p.print("%s\n", c.show.Reply(e.Reply))
@@ -176,5 +176,5 @@ func (c *conversation) why() error {
 	if c.last == nil {
 		return c.p.print("Nothing was asked yet.\n")
 	}
-	return c.p.print("%s", fmt.Sprint(c.stages(*c.last, 5)))
+	return c.p.print("%s", c.stages(*c.last, 5))
 }

@@ -190,7 +190,7 @@ func (p *program) printReport(s *supported, r ingest.Report) error {
 	}
 	fmt.Fprintf(&b, "%s: %s", show.Path(s.Root()), console.Safe(r.String()))
 	if n, kinds := s.others(); n > 0 {
-		fmt.Fprintf(&b, "%d files of other formats were left out (%s)\n", n, console.Line(kinds))
+		fmt.Fprintf(&b, "left out, of formats that are not read: %d (%s)\n", n, console.Line(kinds))
 	}
 	return p.print("%s", b.String())
 }

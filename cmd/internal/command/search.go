@@ -72,6 +72,7 @@ func (p *program) hits(ctx context.Context, s *session, q question, top int) err
 	if err != nil {
 		return err
 	}
+	s.log.Info("search", "language", found.Language, "hits", len(found.Hits), "generation", found.Generation, "ms", time.Since(start).Milliseconds())
 	hits := found.Hits[:min(top, len(found.Hits))]
 	if p.json {
 		return writeJSON(p.Out, searchJSON{q.id, append([]retrieval.Hit{}, hits...), found.Generation, time.Since(start).Milliseconds()})

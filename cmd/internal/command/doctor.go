@@ -1,0 +1,223 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"footnote/adapters/console"
+	"footnote/cmd/internal/assemble"
+	"footnote/cmd/internal/config"
+	"footnote/models"
+	"footnote/models/catalog"
+	"footnote/retrieval"
+	documents "footnote/retrieval/catalog"
+)
+
+// finding is the contract of doctor --json, one object for each check.
+type finding struct {
+	Check string `json:"check"`
+	State string `json:"state"` // ok, warning or failure
+	What  string `json:"what"`
+	Do    string `json:"do,omitempty"`
+}
+
+// The states of a finding.
+const (
+	good    = "ok"
+	warning = "warning"
+	failure = "failure"
+)
+
+func (p *program) doctor() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check configuration, models, runtime and index: what is wrong, and what to do",
+		Args:  exactly(0, "nothing more"),
+	}
+	p.jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd.Context()) }
+	return c
+}
+
+func (p *program) runDoctor(ctx context.Context) error {
+	cfg, err := p.config()
+	findings := p.checkConfig(cfg, err)
+	findings = append(findings, checkPeople(cfg)...)
+	findings = append(findings, checkModels()...)
+	findings = append(findings, checkRuntime(ctx, cfg)...)
+	if cfg.Data != "" {
+		findings = append(findings, checkIndex(ctx, cfg)...)
+	}
+	bad := 0
+	for _, f := range findings {
+		if f.State == failure {
+			bad++
+		}
+		if err := p.printFinding(f); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d check(s) failed", bad)
+	}
+	return nil
+}
+
+func (p *program) printFinding(f finding) error {
+	if p.json {
+		return writeJSON(p.Out, f)
+	}
+	text := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, indentLines(console.Safe(f.What)))
+	if f.Do != "" {
+		text += fmt.Sprintf("%-8s %-14s -> %s\n", "", "", console.Safe(f.Do))
+	}
+	return p.print("%s", text)
+}
+
+// indentLines sets later lines under the first one.
+func indentLines(s string) string {
+	return strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", 24))
+}
+
+func (p *program) checkConfig(c config.Config, err error) []finding {
+	var out []finding
+	from := "no file, defaults and environment"
+	if c.File != "" {
+		from = c.File
+	}
+	var problems *config.Problems
+	switch {
+	case errors.As(err, &problems):
+		for _, x := range problems.All {
+			out = append(out, finding{"configuration", failure, x.Where + ": " + x.What, "accepted: " + x.Accepts})
+		}
+	case err != nil:
+		out = append(out, finding{"configuration", failure, err.Error(), ""})
+	default:
+		out = append(out, finding{"configuration", good, from, ""})
+	}
+	if names := config.Unknown(p.environ); len(names) > 0 {
+		out = append(out, finding{"configuration", warning, "the environment sets what means nothing: " + strings.Join(names, ", "), "correct the names or remove them"})
+	}
+	return out
+}
+
+func checkPeople(c config.Config) []finding {
+	file := c.PeopleFile()
+	if _, err := assemble.People(file); err != nil {
+		return []finding{{"people", failure, err.Error(), "correct the people file"}}
+	}
+	if file == "" {
+		return []finding{{"people", good, "no people file: whoever runs footnote is taken at their word", ""}}
+	}
+	return []finding{{"people", good, file, ""}}
+}
+
+func checkModels() []finding {
+	var out []finding
+	for _, card := range catalog.Cards() {
+		m := describe(card)
+		if !m.Verified {
+			out = append(out, finding{"models", failure, m.Problem, "build the program anew from a clean checkout"})
+			continue
+		}
+		out = append(out, finding{"models", good, fmt.Sprintf("%s %s, checksums agree", m.Name, m.Precision), ""})
+	}
+	return out
+}
+
+// checkRuntime starts the runtime and runs both models once.
+func checkRuntime(ctx context.Context, c config.Config) []finding {
+	m, err := assemble.OpenModels(c)
+	if err != nil {
+		return []finding{{"runtime", failure, err.Error(), "make build fetches the ONNX runtime; FOOTNOTE_ONNXRUNTIME names it elsewhere"}}
+	}
+	defer func() { _ = m.Close() }() // nothing is written
+	out := []finding{{"runtime", good, fmt.Sprintf("ONNX runtime %s, %d threads, %s", m.Runtime.Version(), m.Runtime.Threads(), m.Runtime.Library()), ""}}
+	if err := probe(ctx, m); err != nil {
+		return append(out, finding{"inference", failure, err.Error(), "the runtime does not compute right on this machine: use another build of it"})
+	}
+	return append(out, finding{"inference", good, "both models answer a probe", ""})
+}
+
+// probe asks both models something with a known outcome.
+func probe(ctx context.Context, m *assemble.Models) error {
+	q, err := m.Embedder.EmbedQuery(ctx, "How do I reset my password?")
+	if err != nil {
+		return err
+	}
+	ps, err := m.Embedder.EmbedPassages(ctx, []string{"To reset your password, open the account page.", "The cafeteria opens at nine."})
+	if err != nil {
+		return err
+	}
+	near, far := dot(q, ps[0]), dot(q, ps[1])
+	if norm := math.Sqrt(dot(q, q)); math.Abs(norm-1) > 1e-3 {
+		return fmt.Errorf("a vector has norm %.6f, not 1", norm)
+	}
+	if near <= far {
+		return fmt.Errorf("a passage that answers is not nearer (%.4f) than one that does not (%.4f)", near, far)
+	}
+	scores, err := m.Reranker.Rerank(ctx, "How do I reset my password?", []string{"To reset your password, open the account page.", "The cafeteria opens at nine."})
+	if err == nil && scores[0] <= scores[1] {
+		err = fmt.Errorf("the reranker prefers a passage that does not answer (%.4f to %.4f)", scores[1], scores[0])
+	}
+	return err
+}
+
+func dot(a, b models.Embedding) float64 {
+	var sum float64
+	for i, x := range a.Vector {
+		sum += float64(x) * float64(b.Vector[i])
+	}
+	return sum
+}
+
+func checkIndex(ctx context.Context, c config.Config) []finding {
+	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
+		return []finding{{"index", warning, "there is none yet in " + c.Data, "make one: footnote ingest FOLDER"}}
+	}
+	l, err := assemble.OpenLibrary(c)
+	if err != nil {
+		return []finding{{"index", failure, err.Error(), ""}}
+	}
+	defer func() { _ = l.Close() }() // nothing is written
+	return append(checkGeneration(ctx, l), checkDocuments(l.Catalog)...)
+}
+
+func checkGeneration(ctx context.Context, l *assemble.Library) []finding {
+	g, err := l.Store.Open(ctx, "")
+	if errors.Is(err, retrieval.ErrNoIndex) {
+		return []finding{{"index", warning, err.Error(), "make one: footnote ingest FOLDER"}}
+	}
+	if err != nil {
+		return []finding{{"index", failure, err.Error(), "go back to another generation (footnote index list, index promote NAME), or build a new one: footnote ingest --rebuild FOLDER"}}
+	}
+	m, n := g.Manifest(), g.Counts()
+	out := []finding{{"index", good, fmt.Sprintf("generation %s, %d documents, %d chunks", m.Name, n.Documents, n.Chunks), ""}}
+	card, err := catalog.Lookup(m.Embedder.Name)
+	if weights, ok := card.File(catalog.Weights); err != nil || !ok || weights.SHA256 != m.Embedder.SHA256 || card.Name != catalog.DefaultEmbedder {
+		out = append(out, finding{"index", failure, fmt.Sprintf("another model made it: %s %s", m.Embedder.Name, m.Embedder.Precision), "build a new one: footnote ingest FOLDER"})
+	}
+	return out
+}
+
+func checkDocuments(c *documents.Catalog) []finding {
+	counts := map[documents.State]int{}
+	for _, r := range c.List() {
+		counts[r.State]++
+	}
+	out := []finding{{"documents", good, fmt.Sprintf("%d published", counts[documents.Published]), ""}}
+	if n := counts[documents.Refused]; n > 0 {
+		out = append(out, finding{"documents", warning, fmt.Sprintf("%d refused: no usable access list", n), "see footnote docs list; add .access.yaml, or ingest with --access"})
+	}
+	if n := counts[documents.Failed]; n > 0 {
+		out = append(out, finding{"documents", warning, fmt.Sprintf("%d failed", n), "see footnote docs list for the reasons"})
+	}
+	return out
+}
