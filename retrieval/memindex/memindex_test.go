@@ -101,27 +101,36 @@ type everything struct {
 
 func show(t *testing.T, g retrieval.Generation) everything {
 	t.Helper()
-	ctx := context.Background()
-	var e everything
-	var err error
-	e.Documents, err = g.Documents(ctx, system.Grant())
+	e, err := readAll(g)
 	must(t, err)
+	return e
+}
+
+func readAll(g retrieval.Generation) (e everything, err error) {
+	ctx := context.Background()
+	if e.Documents, err = g.Documents(ctx, system.Grant()); err != nil {
+		return e, err
+	}
 	for _, d := range e.Documents {
 		doc, err := g.Document(ctx, system.Grant(), d.ID, "")
-		must(t, err)
+		if err != nil {
+			return e, err
+		}
 		e.Canonical = append(e.Canonical, doc)
 		var ids []retrieval.ChunkID
 		for i := range d.Chunks {
 			ids = append(ids, retrieval.ChunkID{Document: d.ID, Revision: d.Revision, Ordinal: i})
 		}
 		ps, err := g.Passages(ctx, system.Grant(), ids)
-		must(t, err)
+		if err != nil {
+			return e, err
+		}
 		e.Passages = append(e.Passages, ps...)
 	}
-	e.Candidates, err = g.Search(ctx, system.Grant(), retrieval.Query{Terms: []string{"common", "w1", "w2", "nowhere"}, Vector: indextest.Vector(0), Depth: 1000})
-	must(t, err)
 	e.Counts = g.Counts()
-	return e
+	q := retrieval.Query{Terms: []string{"common", "w1", "w2", "nowhere"}, Vector: indextest.Vector(0), Depth: 1000}
+	e.Candidates, err = g.Search(ctx, system.Grant(), q)
+	return e, err
 }
 
 // busy makes a generation with replaced, removed and re-listed documents.
