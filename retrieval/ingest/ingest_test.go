@@ -307,22 +307,16 @@ func TestIngest_Truncated(t *testing.T) {
 func TestIngest_OneBadDocumentStopsNoOther(t *testing.T) {
 	t.Parallel()
 	src := newFolder(t, map[string]string{
-		"ok1.md": text("alpha"), "ok2.md": text("alpha"), "empty.md": "", "blank.txt": " \n\n ", "panics.md": text("boom"),
-		"hangs.md": text("slow"), "big.md": text("big"), "unread.md": text("u"), "odd.xyz": "alpha",
+		"ok1.md": text("alpha"), "ok2.md": text("alpha"), "empty.md": "", "blank.txt": " \n\n ", "panics.md": text("boom"), "big.md": text("big"), "unread.md": text("u"), "odd.xyz": "alpha",
 		"front.md": "---\naccess: [no good]\n---\n" + text("alpha"), "nolist.md": text("alpha"), "none.md": "---\naccess: []\n---\n" + text("alpha"),
 	})
 	src.access["nolist.md"] = acl.List{}
 	src.faults["big.md"] = &Fault{Reason: "the file is too large: 200.0 MB"}
 	src.reads["unread.md"] = errors.New("input/output error")
-	b := open(t, t.TempDir(), modelstest.NewEmbedder(), func(o *Options) { o.Timeout = 300 * time.Millisecond })
-	hang := make(chan struct{})
-	defer close(hang)
+	b := open(t, t.TempDir(), modelstest.NewEmbedder())
 	b.extract = func(ctx context.Context, s extract.Source) (doctree.Tree, error) {
-		switch filepath.Base(s.Path) {
-		case "panics.md":
+		if filepath.Base(s.Path) == "panics.md" {
 			panic("index out of range")
-		case "hangs.md":
-			<-hang // a parser that does not look at ctx
 		}
 		return extract.Extract(ctx, s)
 	}
@@ -336,7 +330,6 @@ func TestIngest_OneBadDocumentStopsNoOther(t *testing.T) {
 		"empty.md":  "false no text found",
 		"blank.txt": "false no text found",
 		"panics.md": "false the parser failed on this file (index out of range); please report it",
-		"hangs.md":  "true reading it took longer than 300ms; split it, or allow more time",
 		"big.md":    "false the file is too large",
 		"unread.md": "true the document could not be read",
 		"odd.xyz":   "false unsupported format .xyz",
@@ -352,6 +345,60 @@ func TestIngest_OneBadDocumentStopsNoOther(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ok1.md", "ok2.md"}, b.search("alpha", acl.Everyone), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("search (-want +got):\n%s", diff)
+	}
+}
+
+// A parser that neither returns nor looks at ctx fails its document, and the
+// last good revision stays.
+func TestIngest_Deadline(t *testing.T) {
+	t.Parallel()
+	src := newFolder(t, map[string]string{"a.md": text("alpha")})
+	b := open(t, t.TempDir(), modelstest.NewEmbedder())
+	b.ingest(src, How{})
+	src.write(t, "a.md", text("beta"))
+	hang := make(chan struct{})
+	defer close(hang)
+	b.options.Timeout = time.Millisecond
+	b.extract = func(context.Context, extract.Source) (doctree.Tree, error) {
+		<-hang
+		return doctree.Tree{}, nil
+	}
+	r := b.ingest(src, How{})
+	if len(r.Failed) != 1 || !r.Failed[0].Retryable || r.Failed[0].Reason != "reading it took longer than 1ms; split it, or allow more time" {
+		t.Errorf("report: %+v", r)
+	}
+	if got := b.search("alpha", acl.Everyone); len(got) != 1 || b.states()["a.md"] != catalog.Failed {
+		t.Errorf("found %v, states %v", got, b.states())
+	}
+}
+
+// TestCase_S8: what waits is queued and not timed; a run that ended in any
+// state goes on with what is left, and embeds nothing twice.
+func TestCase_S8(t *testing.T) {
+	t.Parallel()
+	src := newFolder(t, map[string]string{"a.md": text("alpha"), "b.md": text("beta")})
+	now := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	var b *bench
+	stop := true
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	b = open(t, t.TempDir(), modelstest.NewEmbedder(), func(o *Options) {
+		o.Workers = 1
+		o.Now = func() time.Time { return now }
+		o.Progress = func(e Event) {
+			if stop && e.State == catalog.Published {
+				cancel()
+			}
+		}
+	})
+	if _, err := b.Ingest(ctx, src, How{}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the stopped run: %v", err)
+	}
+	stop = false
+	now = now.Add(100 * time.Hour) // longer than any time limit
+	b.ingest(src, How{})
+	if s := b.states(); s["a.md"] != catalog.Published || s["b.md"] != catalog.Published || b.model.Passages() != 2 {
+		t.Errorf("states %v, %d texts embedded", s, b.model.Passages())
 	}
 }
 

@@ -21,13 +21,13 @@ func (r *run) parse(ctx context.Context, j *job) error {
 	if err := r.enter(&j.rec, catalog.Extracting); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	limited, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
-	tree, err := guarded(ctx, func() (doctree.Tree, error) {
-		return r.extract(ctx, extract.Source{Path: j.rec.Path, Data: j.content.Data})
+	tree, err := guarded(limited, func() (doctree.Tree, error) {
+		return r.extract(limited, extract.Source{Path: j.rec.Path, Data: j.content.Data})
 	})
 	if err != nil {
-		return r.extractFault(ctx, err)
+		return r.extractFault(limited, err)
 	}
 	if err := r.admit(ctx, j, tree); err != nil {
 		return err
@@ -35,9 +35,9 @@ func (r *run) parse(ctx context.Context, j *job) error {
 	if err := r.enter(&j.rec, catalog.Chunking); err != nil {
 		return err
 	}
-	chunks, err := guarded(ctx, func() ([]retrieval.IndexedChunk, error) { return r.cut(j.rec, tree) })
+	chunks, err := guarded(limited, func() ([]retrieval.IndexedChunk, error) { return r.cut(j.rec, tree) })
 	if err != nil {
-		return r.extractFault(ctx, err)
+		return r.extractFault(limited, err)
 	}
 	j.pub.Chunks = chunks
 	return nil
