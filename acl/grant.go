@@ -2,6 +2,7 @@ package acl
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -14,9 +15,10 @@ import (
 // nobody; a document with the zero list is refused at ingestion, not public.
 type List struct{ principals []Principal }
 
-// NewList makes a list, sorted and without doubles.
+// NewList makes a list, sorted and without doubles. The empty principal names
+// nobody and is left out.
 func NewList(principals ...Principal) List {
-	p := slices.Clone(principals)
+	p := slices.DeleteFunc(slices.Clone(principals), func(p Principal) bool { return p == "" })
 	slices.Sort(p)
 	return List{slices.Compact(p)}
 }
@@ -172,15 +174,18 @@ func (g Grant) Clauses() [][]Principal {
 // Digest identifies the effective access set, for cache keys: equal digests
 // admit the same documents. It reveals no principal.
 func (g Grant) Digest() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%t\n", g.system)
-	for _, c := range g.clauses {
-		for _, p := range c {
-			fmt.Fprintf(h, "%q,", p)
-		}
-		fmt.Fprintln(h)
+	b := []byte{0}
+	if g.system {
+		b[0] = 1
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	for _, c := range g.clauses {
+		b = binary.AppendUvarint(b, uint64(len(c)))
+		for _, p := range c {
+			b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
+		}
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:16])
 }
 
 // Explain says in one sentence for the operator why a document with this

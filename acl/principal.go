@@ -19,6 +19,8 @@ import (
 	"net/mail"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Principal names somebody to whom access can be given. Its forms:
@@ -32,7 +34,8 @@ import (
 //	discord:G1:user/1             discord:G1:role/2        discord:G1:everyone
 //
 // Values come from ParsePrincipal or the constructors below; ids are compared
-// byte for byte, e-mail addresses in lower case.
+// byte for byte, names of users and groups in NFC, e-mail addresses in lower
+// case.
 type Principal string
 
 // Everyone is held by every full member of the organisation, never by guests,
@@ -40,8 +43,8 @@ type Principal string
 const Everyone Principal = "everyone"
 
 // User and Group name a person and a group of the people file.
-func User(name string) Principal  { return Principal("user:" + name) }
-func Group(name string) Principal { return Principal("group:" + name) }
+func User(name string) Principal  { return Principal("user:" + norm.NFC.String(name)) }
+func Group(name string) Principal { return Principal("group:" + norm.NFC.String(name)) }
 
 // Email names a person by address on every platform.
 func Email(address string) Principal { return Principal(strings.ToLower(address)) }
@@ -51,7 +54,8 @@ func Email(address string) Principal { return Principal(strings.ToLower(address)
 func ParsePrincipal(s string) (Principal, error) {
 	t := strings.TrimSpace(s)
 	for _, r := range t {
-		if unicode.IsControl(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar || strings.ContainsRune(`,|"`, r) {
+		// Whatever does not show could make two names look like one.
+		if !unicode.IsPrint(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar || strings.ContainsRune(`,|"`, r) {
 			return "", fmt.Errorf("%q is not a principal: it holds %q", s, r)
 		}
 	}
@@ -59,9 +63,11 @@ func ParsePrincipal(s string) (Principal, error) {
 	switch {
 	case t == string(Everyone):
 		return Everyone, nil
+	case strings.EqualFold(t, string(Everyone)) || strings.EqualFold(rest, string(Everyone)) && kind == "group":
+		return "", fmt.Errorf("%q is not a principal: for every member write everyone, in lower case; no group can have that name", s)
 	case kind == "user" || kind == "group":
 		if rest != "" && !strings.ContainsAny(rest, ":/") {
-			return Principal(t), nil
+			return Principal(norm.NFC.String(t)), nil
 		}
 	case kind == "slack" || kind == "discord":
 		if platformPrincipal(kind, rest) {
