@@ -25,8 +25,6 @@ test: native ## run every test with the race detector
 
 build: native ## make bin/footnote
 	@echo "build: $(BIN)"
-	@mkdir -p bin
-	@cp -f .cache/native/$(NATIVE_PLATFORM)/libonnxruntime* bin/
 	@go build -trimpath -ldflags "-X footnote/cmd/internal/command.commit=$(COMMIT)" -o $(BIN) ./cmd/footnote
 
 check: native lint vuln ## formatting, go vet, linters, go.mod, known vulnerabilities

@@ -23,24 +23,23 @@ question failed.`,
 }
 
 func (p *program) runAsk(ctx context.Context, a *asking, args []string) (err error) {
-	var q question
-	if a.batch == "" {
-		if q, err = p.question(args); err != nil {
-			return err
-		}
+	in, err := p.input(a, args)
+	if err != nil {
+		return err
 	}
-	s, err := p.session(ctx, a.asker, assemble.DefaultTop, a.batch != "")
+	s, err := p.session(ctx, a.asker, assemble.DefaultTop, in.batch != nil)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
-	if a.batch != "" {
-		return p.eachOf(ctx, a.batch, func(q question) error {
+	if in.batch != nil {
+		defer in.batch.Close()
+		return p.each(ctx, in, func(q question) error {
 			_, err := p.answer(ctx, s, q)
 			return err
 		})
 	}
-	reply, err := p.answer(ctx, s, q)
+	reply, err := p.answer(ctx, s, in.one)
 	if err == nil && reply.Outcome == bot.Refused {
 		return &exit{code: ExitRefused}
 	}

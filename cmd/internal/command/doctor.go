@@ -136,7 +136,7 @@ func checkModels() []finding {
 func checkRuntime(ctx context.Context, c config.Config) []finding {
 	m, err := assemble.OpenModels(c)
 	if err != nil {
-		return []finding{{"runtime", failure, err.Error(), "make build fetches the ONNX runtime; FOOTNOTE_ONNXRUNTIME names it elsewhere"}}
+		return []finding{{"runtime", failure, err.Error(), ""}}
 	}
 	defer func() { _ = m.Close() }() // nothing is written
 	out := []finding{{"runtime", good, fmt.Sprintf("ONNX runtime %s, %d threads, %s", m.Runtime.Version(), m.Runtime.Threads(), m.Runtime.Library()), ""}}

@@ -2,7 +2,10 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,18 +96,53 @@ type parityJSON struct {
 
 func (p *program) modelsParity() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "parity FILE",
+		Use:   "parity [FILE]",
 		Short: "Compare the embedder with vectors of an independent stack",
 		Long: `parity embeds the sentences of FILE and prints the cosine to the vector that
 another stack made of each. Below 0.999 the embedder is not the model that its
 card describes, and the command fails; sentences over the window are shown only.
 
-FILE is JSON: {"sentences": [{"text": …, "query": [numbers], "passage": [numbers]}]}`,
-		Args: exactly(1, "a FILE of sentences with their vectors"),
+FILE is JSON: {"sentences": [{"text": …, "query": [numbers], "passage": [numbers]}]};
+without one, the 20 sentences of the source tree are used, found from the
+working directory upward.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(errors.New("footnote models parity takes one FILE"))
+			}
+			return nil
+		},
 	}
 	p.jsonFlag(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error { return p.parity(cmd.Context(), args[0]) }
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return p.parity(cmd.Context(), args[0])
+		}
+		file, err := parityFile()
+		if err != nil {
+			return err
+		}
+		return p.parity(cmd.Context(), file)
+	}
 	return c
+}
+
+// parityFile finds the sentences of the source tree.
+func parityFile() (string, error) {
+	const name = "models/onnx/testdata/parity.json"
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", usage(fmt.Errorf("%s lies neither here nor above: give a FILE of sentences with their vectors", name))
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 func (p *program) parity(ctx context.Context, file string) (err error) {

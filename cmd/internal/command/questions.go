@@ -55,20 +55,33 @@ func (p *program) question(args []string) (question, error) {
 	return question{text: string(raw)}, nil
 }
 
-// eachOf answers the questions of a batch in order. What fails is told on
-// standard error with its line, and makes the command fail at the end.
-func (p *program) eachOf(ctx context.Context, file string, do func(question) error) error {
-	in := p.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return usage(fmt.Errorf("opening the batch: %w", err))
+// input is what a command that takes questions was given: one, or a batch.
+type input struct {
+	one   question
+	batch io.ReadCloser // nil: one
+	name  string        // of the batch
+}
+
+// input reads the question or opens the batch, before anything else is opened.
+func (p *program) input(a *asking, args []string) (in input, err error) {
+	switch in.name = a.batch; a.batch {
+	case "":
+		in.one, err = p.question(args)
+	case "-":
+		in.batch = io.NopCloser(p.In)
+	default:
+		if in.batch, err = os.Open(a.batch); err != nil {
+			err = usage(fmt.Errorf("opening the batch: %w", err))
 		}
-		defer f.Close()
-		in = f
 	}
-	failed, err := eachQuestion(in, do, func(line int, err error) {
-		_, _ = fmt.Fprintf(p.Err, "footnote: %s, line %d: %s\n", console.Line(file), line, console.Safe(err.Error()))
+	return in, err
+}
+
+// each answers the questions of a batch in order. What fails is told on
+// standard error with its line, and makes the command fail at the end.
+func (p *program) each(ctx context.Context, in input, do func(question) error) error {
+	failed, err := eachQuestion(in.batch, do, func(line int, err error) {
+		_, _ = fmt.Fprintf(p.Err, "footnote: %s, line %d: %s\n", console.Line(in.name), line, console.Safe(err.Error()))
 	}, func(err error) bool { return ctx.Err() != nil || fatal(err) })
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%d question(s) of the batch failed", failed)

@@ -39,21 +39,20 @@ func (p *program) search() *cobra.Command {
 }
 
 func (p *program) runSearch(ctx context.Context, a *asking, args []string, top int) (err error) {
-	var q question
-	if a.batch == "" {
-		if q, err = p.question(args); err != nil {
-			return err
-		}
+	in, err := p.input(a, args)
+	if err != nil {
+		return err
 	}
-	s, err := p.session(ctx, a.asker, top, a.batch != "")
+	s, err := p.session(ctx, a.asker, top, in.batch != nil)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
-	if a.batch != "" {
-		return p.eachOf(ctx, a.batch, func(q question) error { return p.hits(ctx, s, q, top) })
+	if in.batch != nil {
+		defer in.batch.Close()
+		return p.each(ctx, in, func(q question) error { return p.hits(ctx, s, q, top) })
 	}
-	err = p.hits(ctx, s, q, top)
+	err = p.hits(ctx, s, in.one, top)
 	if errors.Is(err, retrieval.ErrQuestion) {
 		return usage(err)
 	}
