@@ -30,7 +30,7 @@ type Frame struct {
 	At       time.Time
 	Socket   int // 0 for HTTP deliveries
 	Out      bool
-	Type     string // hello, disconnect, events_api, interactive, slash_commands, ack
+	Type     string // hello, disconnect, events_api, interactive, slash_commands, ack, refused
 	Envelope string
 	Retry    int
 	Body     json.RawMessage

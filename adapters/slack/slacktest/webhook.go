@@ -197,6 +197,7 @@ func (s *Server) answered(snd *sending, a Answer, err error) {
 		s.acknowledge(snd, payload)
 		return
 	}
+	s.frame(Frame{Type: "refused", Envelope: snd.envelope, Body: raw(map[string]any{"status": a.Status, "reason": reason})})
 	snd.excused = true
 	if a.Header.Get("X-Slack-No-Retry") == "1" {
 		s.giveUp(snd.d, "")
