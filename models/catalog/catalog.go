@@ -32,9 +32,9 @@ const (
 
 // File is one file of a model.
 type File struct {
-	Name   string // path inside the model's directory, slashes
-	Bytes  int64
-	SHA256 string // lower-case hex
+	Name   string `json:"name"` // path inside the model's directory, slashes
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // lower-case hex
 }
 
 // Pooling makes one vector out of one per token.
@@ -45,33 +45,35 @@ const Mean Pooling = "mean"
 
 // Card is what is known of one model. Fields of the other kind are zero.
 type Card struct {
-	Name      string
-	Kind      Kind
-	Base      string // the model it was made from
-	Licence   string // SPDX
-	Files     []File
-	Precision string   // of the shipped weights: q4, int8, fp32
-	Window    int      // tokens, special tokens included
-	Languages []string // ISO 639-1; of a reranker: the only ones it may be used for
-	Inputs    []string // of the graph, in order: input_ids, attention_mask, token_type_ids
-	Output    string   // of the graph: last_hidden_state or logits
+	Name      string   `json:"name"`
+	Kind      Kind     `json:"kind"`
+	Base      string   `json:"base,omitempty"` // the model it was made from
+	Licence   string   `json:"licence"`        // SPDX
+	Files     []File   `json:"files"`
+	Precision string   `json:"precision"` // of the shipped weights: q4, int8, fp32
+	Window    int      `json:"window"`    // tokens, special tokens included
+	Languages []string `json:"languages"` // ISO 639-1; of a reranker: the only ones it may be used for
+	Inputs    []string `json:"inputs"`    // of the graph, in order: some of input_ids, attention_mask, token_type_ids
+	Output    string   `json:"output"`    // of the graph: one vector per token, or one logit
 
 	// Embedders.
-	Dimensions    int
-	Pooling       Pooling
-	QueryPrefix   string
-	PassagePrefix string
+
+	Dimensions    int     `json:"dimensions,omitempty"`
+	Pooling       Pooling `json:"pooling,omitempty"`
+	QueryPrefix   string  `json:"query_prefix,omitempty"`
+	PassagePrefix string  `json:"passage_prefix,omitempty"`
 	// MaxDistance is the gate: cosine distance between question and passage
 	// over which a passage is not evidence. Scales differ between models, so
 	// that a cut of another model is meaningless here.
-	MaxDistance float64
+	MaxDistance float64 `json:"max_distance,omitempty"`
 
 	// Rerankers.
-	QueryWindow int // tokens of the question that are used; the rest of Window is the passage's
-	Overlap     int // tokens that neighbouring windows of a long passage share
+
+	QueryWindow int `json:"query_window,omitempty"` // tokens of the question that are used; the rest of Window is the passage's
+	Overlap     int `json:"overlap,omitempty"`      // tokens that neighbouring windows of a long passage share at least
 	// MinProbability is the gate: sigmoid of the logit under which a passage is
 	// not evidence. Uncalibrated between models.
-	MinProbability float64
+	MinProbability float64 `json:"min_probability,omitempty"`
 }
 
 // Covers reports whether the card names the language, an ISO 639-1 code.

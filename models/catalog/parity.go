@@ -63,7 +63,7 @@ func Parity(ctx context.Context, e models.Embedder, path string) ([]ParityResult
 		if err := errors.Join(qerr, perr); err != nil {
 			return nil, fmt.Errorf("%s: %q: %w", path, s.Text, err)
 		}
-		results = append(results, 
+		results = append(results,
 			ParityResult{s.Text, false, qc, q.Truncated},
 			ParityResult{s.Text, true, pc, p[0].Truncated})
 	}

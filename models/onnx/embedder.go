@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -23,9 +24,6 @@ var _ models.Embedder = (*Embedder)(nil)
 // Embedder opens an embedder whose files lie in dir. It lives until the
 // Runtime is closed.
 func (rt *Runtime) Embedder(card catalog.Card, dir fs.FS) (*Embedder, error) {
-	if card.Pooling != catalog.Mean {
-		return nil, fmt.Errorf("model %s: pooling %q is not known; known is %q", card.Name, card.Pooling, catalog.Mean)
-	}
 	m, err := rt.open(card, catalog.Embedder, dir)
 	if err != nil {
 		return nil, err
@@ -38,6 +36,9 @@ func (rt *Runtime) Embedder(card catalog.Card, dir fs.FS) (*Embedder, error) {
 	e.buffers.New = func() any {
 		b := make([]float32, card.Window*card.Dimensions)
 		return &b
+	}
+	if _, err := e.embed("a"); err != nil {
+		return nil, errors.Join(m.unfit(err), m.close())
 	}
 	return e, nil
 }

@@ -44,8 +44,10 @@ func loadLibrary(path string) (string, error) {
 		}
 		path = found
 	}
+	boundHeap()
 	ort.SetSharedLibraryPath(path)
-	if err := ort.InitializeEnvironment(); err != nil {
+	// Its errors come back as values; it need not print them as well.
+	if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
 		return "", fmt.Errorf("loading the ONNX runtime from %s (version %s is needed; make build fetches it): %w", path, libraryVersion, err)
 	}
 	process.library = path
@@ -103,9 +105,9 @@ func fileNames(goos string) []string {
 }
 
 // findLibrary returns the first library among: EnvLibrary alone if it is set;
-// beside the program and in ../lib; the user's cache (footnote/native/os-arch);
-// .cache/native/os-arch in the working directory and each directory over it;
-// the system's library directories.
+// beside the program and in ../lib; .cache/native/os-arch in the directories
+// over the program; the user's cache (footnote/native/os-arch); .cache/native/
+// os-arch in the working directory and those over it; the system's directories.
 func findLibrary(s surroundings) (string, error) {
 	if s.env != "" {
 		return explicitLibrary(s)
@@ -151,15 +153,15 @@ func places(s surroundings) []place {
 		dir := filepath.Dir(s.executable)
 		ps = append(ps, place{dir: dir, why: "beside the program"},
 			place{dir: filepath.Join(filepath.Dir(dir), "lib"), why: "in lib next to the program"})
+		for _, dir := range upwards(dir) {
+			ps = append(ps, place{dir: filepath.Join(dir, ".cache", "native", platform), why: "the program's source tree", pinned: true})
+		}
 	}
 	if s.cacheDir != "" {
 		ps = append(ps, place{dir: filepath.Join(s.cacheDir, "footnote", "native", platform), why: "the user's cache"})
 	}
-	for dir := s.workingDir; dir != ""; dir = filepath.Dir(dir) {
-		ps = append(ps, place{dir: filepath.Join(dir, ".cache", "native", platform), why: "the source tree's cache", pinned: true})
-		if dir == filepath.Dir(dir) {
-			break
-		}
+	for _, dir := range upwards(s.workingDir) {
+		ps = append(ps, place{dir: filepath.Join(dir, ".cache", "native", platform), why: "the source tree", pinned: true})
 	}
 	for _, dir := range s.system {
 		ps = append(ps, place{dir: dir, why: "the system"})
@@ -167,10 +169,24 @@ func places(s surroundings) []place {
 	return ps
 }
 
+// upwards is dir and every directory over it, the nearest first.
+func upwards(dir string) []string {
+	if dir == "" {
+		return nil
+	}
+	dirs := []string{dir}
+	for parent := filepath.Dir(dir); parent != dir; parent = filepath.Dir(dir) {
+		dir = parent
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
 // usable reports whether the library may be loaded from there.
 //
-// SECURITY: a working directory may be anybody's; a library found from there
-// is loaded only if it is bit for bit the one that the build fetches.
+// SECURITY: a directory over the program or the working directory may be
+// anybody's (/tmp); a library in a .cache there is loaded only if it is bit for
+// bit the one that the build fetches.
 func usable(path string, p place, s surroundings) error {
 	if err := exists(path); err != nil || !p.pinned {
 		return err

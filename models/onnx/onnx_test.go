@@ -8,6 +8,7 @@ import (
 
 	"footnote/models/assets"
 	"footnote/models/catalog"
+	"footnote/models/modelstest"
 )
 
 // shipped opens the models of the program once for all tests.
@@ -80,16 +81,12 @@ func TestParity(t *testing.T) {
 	}
 }
 
-func TestRerankerPrefersTheAnswer(t *testing.T) {
-	got, err := reranker(t).Rerank(context.Background(), "How long is the notice period?", []string{
-		"[Handbook > Leaving]\nThe notice period is three months to the end of a month.",
-		"[Handbook > Lunch]\nThe canteen opens at noon and serves two dishes.",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(got)
-	if got[0] < .5 || got[1] > .2 {
-		t.Errorf("scores %.3f, want the first high and the second low", got)
+func TestEmbedderConformance(t *testing.T) { modelstest.TestEmbedder(t, embedder(t)) }
+
+func TestRerankerConformance(t *testing.T) {
+	r := reranker(t)
+	modelstest.TestReranker(t, r)
+	if !r.Covers("en") || r.Covers("ko") {
+		t.Error("the card names English alone")
 	}
 }

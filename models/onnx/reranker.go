@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -23,11 +24,16 @@ func (rt *Runtime) Reranker(card catalog.Card, dir fs.FS) (*Reranker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if room := passageRoom(card, m.tok, card.QueryWindow); card.QueryWindow < 1 || room <= card.Overlap {
-		return nil, fmt.Errorf("model %s: a window of %d leaves %d tokens for the passage beside a question of %d; more than the overlap of %d is needed",
-			card.Name, card.Window, room, card.QueryWindow, card.Overlap)
+	if room := passageRoom(card, m.tok, card.QueryWindow); room <= card.Overlap {
+		err := fmt.Errorf("a window of %d leaves %d tokens for the passage beside a question of %d; more than the overlap of %d is needed",
+			card.Window, room, card.QueryWindow, card.Overlap)
+		return nil, errors.Join(m.unfit(err), m.close())
 	}
-	return &Reranker{m}, nil
+	r := &Reranker{m}
+	if _, err := r.Rerank(context.Background(), "a", []string{"a"}); err != nil {
+		return nil, errors.Join(m.unfit(err), m.close())
+	}
+	return r, nil
 }
 
 // Name implements models.Reranker.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/daulet/tokenizers"
@@ -21,8 +22,8 @@ func newTokenizer(data []byte) (*tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// SECURITY: "</s>" or "[SEP]" written in a document is split as ordinary
-	// text; it does not become the special token.
+	// SECURITY: "[SEP]" written in a document is split as ordinary text; see
+	// pieces too.
 	t, err := tokenizers.FromBytes(data, tokenizers.WithEncodeSpecialTokens())
 	if err != nil {
 		return nil, err
@@ -37,20 +38,16 @@ func newTokenizer(data []byte) (*tokenizer, error) {
 // withoutCuts switches off the truncation and padding that the file asks for:
 // many published files bake in 128 tokens and a fixed length.
 func withoutCuts(data []byte) ([]byte, error) {
-	var baked struct{ Truncation, Padding json.RawMessage }
-	if err := json.Unmarshal(data, &baked); err != nil {
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("not a tokenizer.json: %w", err)
 	}
-	if isNull(baked.Truncation) && isNull(baked.Padding) {
+	if isNull(file["truncation"]) && isNull(file["padding"]) {
 		return data, nil
 	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, fmt.Errorf("not a tokenizer.json: %w", err)
-	}
-	delete(all, "truncation")
-	delete(all, "padding")
-	return json.Marshal(all)
+	delete(file, "truncation")
+	delete(file, "padding")
+	return json.Marshal(file)
 }
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
@@ -75,14 +72,19 @@ func (t *tokenizer) learnSpecials() error {
 }
 
 // pieces splits text without special tokens, however long it is.
+//
+// SECURITY: a special token that a document writes out ("</s>") is left out. A
+// vocabulary that lists it as a piece would otherwise take it for the real one.
 func (t *tokenizer) pieces(text string) []int64 {
 	// The library takes C strings: a NUL would end the text. U+FFFD is what
 	// invalid UTF-8 becomes as well.
 	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
 	ids := t.t.EncodeWithOptions(text, false).IDs
-	out := make([]int64, len(ids))
-	for i, id := range ids {
-		out[i] = int64(id)
+	out := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		if id := int64(id); !slices.Contains(t.lead, id) && !slices.Contains(t.trail, id) {
+			out = append(out, id)
+		}
 	}
 	return out
 }
