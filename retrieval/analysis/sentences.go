@@ -113,12 +113,23 @@ func appendSentences(out []Span, text string, from, to int) []Span {
 	it := sentences.FromString(seen)
 	start := from
 	for it.Next() {
-		if end := from + it.End(); !goesOn(text, start, end, to) {
+		end := closed(text, from+it.End(), to)
+		if end > start && !goesOn(text, start, end, to) {
 			out = appendTrimmed(out, text, start, end)
 			start = end
 		}
 	}
 	return appendTrimmed(out, text, start, to)
+}
+
+// closed moves a boundary behind the markup, brackets and quotes that close a
+// sentence, if white space follows them.
+func closed(text string, end, to int) int {
+	rest := strings.TrimLeft(text[end:min(to, end+16)], "*_~)]}\"'")
+	if next, n := utf8.DecodeRuneInString(rest); n > 0 && unicode.IsSpace(next) {
+		return min(to, end+16) - len(rest) + n
+	}
+	return end
 }
 
 // goesOn reports that the boundary at end is none.

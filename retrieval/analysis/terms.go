@@ -38,7 +38,7 @@ const (
 // Terms returns the terms of a text in order, with repetitions. It takes
 // linear time and gives the same terms for the same text everywhere.
 func Terms(text string) []string {
-	a := analyser{text: norm.NFKC.String(text), fold: cases.Fold()}
+	a := analyser{text: norm.NFKC.String(strings.ToValidUTF8(text, "\ufffd")), fold: cases.Fold()}
 	it := words.FromString(a.text)
 	for it.Next() {
 		a.segment(it.Start(), it.End())
@@ -64,7 +64,9 @@ const (
 // segment adds one UAX 29 segment to the compound or ends it.
 func (a *analyser) segment(from, to int) {
 	s := a.text[from:to]
-	joins := len(s) == 1 && strings.Contains(connectors, s) || strings.ContainsFunc(s, isWord)
+	// A mark may sit on white space, in some compatibility forms too.
+	first, _ := utf8.DecodeRuneInString(s)
+	joins := !unicode.IsSpace(first) && !unicode.IsControl(first) && (len(s) == 1 && strings.Contains(connectors, s) || strings.ContainsFunc(s, isWord))
 	if !joins || from != a.to || to-a.from > maxCompound {
 		a.flush()
 		a.from = from

@@ -104,7 +104,10 @@ func guess(data []byte, isHTML bool) string {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return wide(data)
 	}
-	if utf8.Valid(data) && !escaped(data) {
+	if escaped(data) {
+		return "iso-2022-jp"
+	}
+	if utf8.Valid(data) {
 		return "utf-8"
 	}
 	if isHTML {
@@ -120,7 +123,7 @@ func guess(data []byte, isHTML bool) string {
 
 // escaped reports ISO-2022-JP, which is valid ASCII with escape sequences.
 func escaped(data []byte) bool {
-	return bytes.Contains(data, []byte("\x1b$B")) && bytes.Contains(data, []byte("\x1b(")) && utf8.Valid(data) && !high(data)
+	return bytes.Contains(data, []byte("\x1b$B")) && bytes.Contains(data, []byte("\x1b(")) && !high(data)
 }
 
 func high(data []byte) bool {
@@ -228,6 +231,9 @@ func trailing(part []byte) int {
 // holds no stray surrogates, hardly any control or unassigned character, and
 // line ends or spaces.
 func wide(data []byte) string {
+	if narrow(data[:min(len(data), sampleSize)]) {
+		return ""
+	}
 	best, bestScore := "", 0.9
 	for _, name := range []string{"utf-16le", "utf-16be"} {
 		if s := wideScore(data[:min(len(data), sampleSize)&^1], name == "utf-16be"); s > bestScore {
@@ -235,6 +241,20 @@ func wide(data []byte) string {
 		}
 	}
 	return best
+}
+
+// narrow reports bytes that are ASCII with NULs strewn in: read as UTF-16 they
+// would make rare Chinese.
+func narrow(part []byte) bool {
+	nul, ascii := 0, 0
+	for _, b := range part {
+		if b == 0 {
+			nul++
+		} else if b >= ' ' && b < 0x7f || b == '\n' || b == '\t' || b == '\r' {
+			ascii++
+		}
+	}
+	return nul*4 < len(part) && ascii*10 > (len(part)-nul)*8
 }
 
 // wideScore is the share of plausible characters, those of the first blocks,

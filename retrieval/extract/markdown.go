@@ -149,6 +149,9 @@ func (p *markdown) tiles(parent ast.Node, from, to int) []tile {
 // position is a byte on the first line of a block.
 func position(n ast.Node) int {
 	for ; n != nil; n = n.FirstChild() {
+		if n.Kind() == east.KindTable {
+			continue // it gives the paragraph that its header row ended
+		}
 		if n.Pos() >= 0 {
 			return n.Pos()
 		}
@@ -191,7 +194,10 @@ func (p *markdown) trim(from, to int) (int, int) {
 func (p *markdown) blocks(t tile) []doctree.Block {
 	switch n := t.node.(type) {
 	case *ast.Blockquote:
-		return p.all(t)
+		if parts := p.all(t); len(parts) > 0 {
+			return parts
+		}
+		p.hide(t.from, t.to, "") // nothing is quoted
 	case *ast.List:
 		return p.group(doctree.List, t, p.all(t))
 	case *ast.ListItem:
@@ -310,6 +316,9 @@ func (p *markdown) row(n ast.Node, t tile) {
 
 // visible marks all of a tile but the segments.
 func (p *markdown) visible(segments []segment, t tile) {
+	if t.from >= t.to {
+		return
+	}
 	at := t.from
 	for i, s := range segments {
 		if s.from < at || s.to > t.to {

@@ -29,6 +29,7 @@ type masked struct {
 	notes    []int  // indents of the admonitions that are open
 	run      int    // where the present paragraph began
 	comments int    // end of the JSX comment that is open
+	endless  int    // no JSX comment ends before this
 }
 
 var (
@@ -140,8 +141,7 @@ func (m *masked) known(from, to int, s string) {
 		m.silence(from, to)
 		return
 	case strings.HasPrefix(strings.TrimLeft(s, " \t"), "{/*") && !strings.Contains(s, "*/}"):
-		if i := strings.Index(m.text[from:min(len(m.text), from+maxRun)], "*/}"); i > 0 {
-			m.comments = from + i + len("*/}")
+		if m.commented(from) {
 			m.silence(from, to)
 			return
 		}
@@ -163,6 +163,20 @@ func (m *masked) known(from, to int, s string) {
 			}
 		}
 	}
+}
+
+// commented finds the end of a JSX comment that goes on over lines.
+func (m *masked) commented(from int) bool {
+	limit := min(len(m.text), from+maxRun)
+	if limit <= m.endless {
+		return false
+	}
+	if i := strings.Index(m.text[max(from, m.endless-2):limit], "*/}"); i >= 0 {
+		m.comments = max(from, m.endless-2) + i + len("*/}")
+		return true
+	}
+	m.endless = limit
+	return false
 }
 
 // each covers the matches of r that are not inside inline code, all but the
