@@ -281,7 +281,7 @@ func (b *Bot) evidence(ctx context.Context, reader retrieval.Reader, e *Explanat
 // with a source is left.
 func (b *Bot) answer(ctx context.Context, f form, evidence []cite.Evidence, e *Explanation) error {
 	start := time.Now()
-	draft, err := b.c.Generator.Generate(ctx, request(f, e.Results.Language, evidence))
+	draft, err := b.c.Generator.Generate(ctx, request(f, e.Results, evidence))
 	if err != nil {
 		return fmt.Errorf("generating: %w", err)
 	}
@@ -295,13 +295,20 @@ func (b *Bot) answer(ctx context.Context, f form, evidence []cite.Evidence, e *E
 	return nil
 }
 
-func request(f form, language string, evidence []cite.Evidence) generate.Request {
-	r := generate.Request{Question: f.text, Own: f.own, Language: language}
+// request is what the generator may know: no ids, paths or links.
+func request(f form, results retrieval.Results, evidence []cite.Evidence) generate.Request {
+	relevance := map[retrieval.ChunkID]float64{}
+	for _, h := range results.Hits {
+		if h.Rerank != nil {
+			relevance[h.Passage.Chunk.ID] = *h.Rerank
+		}
+	}
+	r := generate.Request{Question: f.text, Own: f.own, Language: results.Language}
 	for _, e := range evidence {
 		p := e.Passage
 		r.Evidence = append(r.Evidence, generate.Evidence{
 			N: e.N, Header: "[" + strings.Join(append([]string{p.Title}, p.Chunk.Section...), " > ") + "]",
-			Language: languageOf(p), Content: p.Chunk.Content,
+			Language: languageOf(p), Content: p.Chunk.Content, Relevance: relevance[p.Chunk.ID],
 		})
 	}
 	return r

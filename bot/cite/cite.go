@@ -33,6 +33,7 @@ const (
 
 // Claim is one statement of a draft.
 type Claim struct {
+	Lead    string // what the evidence says just before and is needed to read Text, "" nothing
 	Text    string
 	Kind    string // Text, Table or Code
 	Numbers []int  // of the evidence, as supplied
@@ -50,8 +51,10 @@ type Evidence struct {
 
 // Sentence is one statement of a reply with the numbers of its sources. Text
 // is verbatim but for soft line breaks; Plain is the same without Markdown, for
-// places that do not render it.
+// places that do not render it. Lead is the sentence that introduces a piece of
+// code or a list item, without Markdown.
 type Sentence struct {
+	Lead  string `json:"lead,omitempty"`
 	Text  string `json:"text"`
 	Plain string `json:"plain"`
 	Cites []int  `json:"cites"`
@@ -131,15 +134,15 @@ func locate(c Claim, i int, content string) (from, to int, ok bool) {
 }
 
 // verbatim reports that the claim shows what lies at its place. A table row
-// and a list item may bring a line before them, which must stand in the
-// content as well.
+// brings its head rows, which must stand in the content as well, and so must
+// the lead.
 func verbatim(c Claim, content string) bool {
 	quote := content[c.From:c.To]
 	if !utf8.ValidString(quote) {
 		return false
 	}
-	lead, ok := strings.CutSuffix(c.Text, quote)
-	return ok && strings.Contains(content, strings.TrimRight(lead, "\n"))
+	head, ok := strings.CutSuffix(c.Text, quote)
+	return ok && strings.Contains(content, strings.TrimRight(head, "\n")) && strings.Contains(content, c.Lead)
 }
 
 // span names a quoted place.
@@ -188,12 +191,14 @@ func source(p retrieval.Passage, from, to int) Source {
 // literal is a number in brackets that stands in a quoted document.
 var literal = regexp.MustCompile(`\[(\d+)\]`)
 
+func unbracket(s string) string { return literal.ReplaceAllString(s, "($1)") }
+
 // shown is the claim as a reply carries it. Prose loses its soft line breaks,
 // and the brackets of a number that would pass for a footnote of ours.
 func shown(c Claim, cites []int) Sentence {
-	s := Sentence{Text: c.Text, Plain: c.Text, Cites: cites, Kind: c.Kind}
+	s := Sentence{Lead: unbracket(Plain(c.Lead)), Text: c.Text, Plain: c.Text, Cites: cites, Kind: c.Kind}
 	if c.Kind == Text {
-		s.Text = literal.ReplaceAllString(strings.Join(strings.Fields(c.Text), " "), "($1)")
+		s.Text = unbracket(strings.Join(strings.Fields(c.Text), " "))
 		s.Plain = Plain(s.Text)
 	}
 	return s

@@ -112,14 +112,18 @@ func TestResolveVerbatim(t *testing.T) {
 		quote string
 	}{
 		"prose loses its line breaks and its own bracketed numbers": {
-			Claim{first, Text, []int{1}, f0, f1}, []Sentence{{"Übung 🙂 macht den (3) Meister.", "Übung 🙂 macht den (3) Meister.", []int{1}, Text}}, first},
+			Claim{"", first, Text, []int{1}, f0, f1}, []Sentence{{"", "Übung 🙂 macht den (3) Meister.", "Übung 🙂 macht den (3) Meister.", []int{1}, Text}}, first},
 		"a table row keeps its header row": {
-			Claim{"| a | b |\n| 1 | 2 |", Table, []int{1}, r0, r1}, []Sentence{{"| a | b |\n| 1 | 2 |", "| a | b |\n| 1 | 2 |", []int{1}, Table}}, row},
-		"a header row that is not in the passage": {Claim{"| x | y |\n| 1 | 2 |", Table, []int{1}, r0, r1}, nil, ""},
-		"other words than at the place":           {Claim{"Zweitens!", Text, []int{1}, f0, f1}, nil, ""},
-		"a place outside the passage":             {Claim{first, Text, []int{1}, f0, 1000}, nil, ""},
-		"a place that ends before it starts":      {Claim{"| 1 | 2 |", Table, []int{1}, r1, r0}, nil, ""},
-		"a place inside a character":              {Claim{content[1:4], Text, []int{1}, 1, 4}, nil, ""},
+			Claim{"", "| a | b |\n| 1 | 2 |", Table, []int{1}, r0, r1}, []Sentence{{"", "| a | b |\n| 1 | 2 |", "| a | b |\n| 1 | 2 |", []int{1}, Table}}, row},
+		"a sentence with what introduces it": {
+			Claim{"| a | b |", "Zweitens.", Text, []int{1}, strings.Index(content, "Zw"), strings.Index(content, "Zw") + 9}, []Sentence{{"| a | b |", "Zweitens.", "Zweitens.", []int{1}, Text}}, "Zweitens."},
+		"an introduction that is not in the passage": {
+			Claim{"Erstens:", "Zweitens.", Text, []int{1}, strings.Index(content, "Zw"), strings.Index(content, "Zw") + 9}, nil, ""},
+		"a header row that is not in the passage": {Claim{"", "| x | y |\n| 1 | 2 |", Table, []int{1}, r0, r1}, nil, ""},
+		"other words than at the place":           {Claim{"", "Zweitens!", Text, []int{1}, f0, f1}, nil, ""},
+		"a place outside the passage":             {Claim{"", first, Text, []int{1}, f0, 1000}, nil, ""},
+		"a place that ends before it starts":      {Claim{"", "| 1 | 2 |", Table, []int{1}, r1, r0}, nil, ""},
+		"a place inside a character":              {Claim{"", content[1:4], Text, []int{1}, 1, 4}, nil, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +167,7 @@ func TestSourceBytes(t *testing.T) {
 			t.Parallel()
 			ev := evidence(tt.content)
 			ev[0].Passage.Chunk.Span.SourceTo += tt.extra
-			a := Resolve([]Claim{{tt.content[tt.from:tt.to], Text, []int{1}, tt.from, tt.to}}, ev)
+			a := Resolve([]Claim{{"", tt.content[tt.from:tt.to], Text, []int{1}, tt.from, tt.to}}, ev)
 			if s := a.Sources[0]; s.SourceFromByte != tt.want[0] || s.SourceToByte != tt.want[1] {
 				t.Errorf("source bytes %d to %d, want %v", s.SourceFromByte, s.SourceToByte, tt.want)
 			}
@@ -220,7 +224,7 @@ func TestResolveProperties(t *testing.T) {
 			c := Claim{Text: "?", Kind: Text, Numbers: []int{n}, To: 1}
 			if n >= 1 && n <= len(contents) {
 				s := rapid.SampledFrom(analysis.Sentences(contents[n-1])).Draw(t, "s")
-				c = Claim{contents[n-1][s.From:s.To], Text, []int{n}, s.From, s.To}
+				c = Claim{"", contents[n-1][s.From:s.To], Text, []int{n}, s.From, s.To}
 			}
 			claims = append(claims, c)
 		}

@@ -19,10 +19,11 @@ import "footnote/bot/cite"
 
 // Evidence is one passage that passed the gate.
 type Evidence struct {
-	N        int    // number to cite it by
-	Header   string // title and sections, for judging only
-	Language string // ISO 639-1, "" unknown
-	Content  string // quoted from
+	N         int     // number to cite it by
+	Header    string  // title and sections, for judging only
+	Language  string  // ISO 639-1, "" unknown
+	Content   string  // quoted from
+	Relevance float64 // probability of the reranker for the whole passage, 0 to 1; 0: none
 }
 
 // Request is one question with its evidence.
@@ -45,8 +46,9 @@ type Draft struct {
 
 // Judged is a unit with how well it answers.
 type Judged struct {
-	N     int
-	Text  string
-	Score float64 // probability of the reranker, else cosine similarity
-	Share float64 // of the question's terms, weighted by rarity
+	N       int
+	Text    string
+	Score   float64 // probability of the reranker, else cosine similarity
+	Share   float64 // of the question's terms, weighted by rarity
+	Support float64 // of all three with the passage's own, 0 to 1
 }

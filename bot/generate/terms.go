@@ -2,6 +2,7 @@ package generate
 
 import (
 	"math"
+	"strings"
 	"unicode"
 )
 
@@ -56,8 +57,7 @@ func set(words []string) map[string]bool {
 }
 
 // Content drops the words that have no meaning of their own: function words
-// of English. Korean needs no list: its particles and endings are parts of
-// bigrams and weigh little where they are common.
+// of English, and pairs of question words and endings of Korean.
 func Content(words []string) []string {
 	var out []string
 	for _, w := range words {
@@ -68,7 +68,8 @@ func Content(words []string) []string {
 	return out
 }
 
-var function = set([]string{
+// function words; of the Korean ones the pairs that package analysis makes.
+var function = set(append([]string{
 	"a", "about", "above", "actually", "after", "again", "all", "also", "am", "an", "and", "any", "anybody", "anyone", "anything", "are", "as", "at",
 	"be", "because", "been", "before", "being", "but", "by", "can", "cannot", "could", "did", "do", "does", "doing", "done", "during", "each", "ever",
 	"for", "from", "get", "gets", "give", "go", "got", "had", "has", "have", "having", "he", "hello", "help", "her", "here", "hey", "hi", "him", "his", "how", "i", "if",
@@ -78,4 +79,9 @@ var function = set([]string{
 	"thing", "things", "this", "those", "to", "too", "under", "up", "ur", "us", "use", "used", "using", "very", "want", "was", "we", "were", "what", "whats", "when", "where",
 	"which", "while", "who", "whom", "whose", "why", "will", "with", "without", "would", "yes", "you", "your", "yours",
 	"don't", "doesn't", "didn't", "can't", "isn't", "aren't", "won't", "i'm", "what's", "it's", "i've", "we're", "who's", "how's", "that's", "there's", "dont", "doesnt", "cant", "isnt", "wont", "d", "ll", "m", "re", "ve",
-})
+}, strings.Fields(koreanPairs)...))
+
+const koreanPairs = `
+	나요 하나 되나 인가 가요 까요 어요 아요 해요 에요 예요 거예 세요 네요 데요 는데 은데 인데 던데 려면 하려 으려 면서 지만 니까 아서 어서
+	습니 입니 합니 됩니 니다 있나 없나 할까 있는 있어 있을 없는 없어 하는 하면 하게 하고 해야 해서 했는 되는 되면 되고 돼요 된다 한다 이다 에서 에게 으로 부터 까지 에는 에도 이나 라고 라는
+	무엇 무슨 어떻 떻게 어떤 얼마 마나 언제 어디 디에 디서 어느 누가 누구 왜 뭐 뭘 것 거 수 때 좀 제 저 이 그 및 등 더 안 못 위해 대한 대해 경우 사용 용하`

@@ -12,9 +12,10 @@ import (
 type unit struct {
 	evidence int    // index into the request's evidence
 	from, to int    // bytes of its content
-	lead     string // line shown before it: a table's head rows
+	head     string // of a table: the head rows, shown before the row
+	lead     string // sentence that introduces it, "" none
 	kind     string
-	context  string // read before it when it is judged: lead-in, sentence before
+	context  string // read before it when it is judged
 	plain    string // read when it is judged
 	order    int    // place among all units
 }
@@ -39,7 +40,8 @@ type cutter struct {
 	content string
 	lines   [][2]int // without their line ends
 	units   []unit
-	leadIn  string // last prose before a list, for its items
+	leadIn  string // last prose or heading before a list, as it stands
+	last    string // last sentence of any kind, as it stands
 }
 
 // cut divides a passage's content into units, in order.
@@ -75,7 +77,8 @@ func (c *cutter) block(i int) int {
 	case fenceMark.MatchString(l):
 		return c.code(i)
 	case headingMark.MatchString(l):
-		c.leadIn = cite.Plain(strings.TrimLeft(l, " #"))
+		c.leadIn = strings.TrimSpace(strings.TrimLeft(l, " #"))
+		c.last = c.leadIn
 		return i + 1
 	case c.isTable(i):
 		return c.table(i)
@@ -92,7 +95,8 @@ func (c *cutter) block(i int) int {
 		if m != nil {
 			from += m[1]
 		}
-		c.prose(from, to, "")
+		c.leadIn = ""
+		c.prose(from, to)
 	}
 	return end
 }
@@ -126,7 +130,7 @@ func (c *cutter) table(i int) int {
 		if head != "" {
 			read = row(names, cells(read))
 		}
-		c.add(unit{from: c.lines[end][0], to: c.lines[end][1], lead: head, kind: cite.Table, context: c.leadIn, plain: cite.Plain(read)})
+		c.add(unit{from: c.lines[end][0], to: c.lines[end][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
 	}
 	return max(end, i+1)
 }
@@ -170,7 +174,7 @@ func (c *cutter) code(i int) int {
 		}
 		if j > start {
 			from, to := c.lines[start][0], c.lines[j-1][1]
-			c.add(unit{from: from, to: to, kind: cite.Code, context: c.leadIn, plain: c.content[from:to]})
+			c.add(unit{from: from, to: to, kind: cite.Code, lead: introduces(c.last), context: cite.Plain(c.last), plain: c.content[from:to]})
 		}
 		start = j + 1
 	}
@@ -179,25 +183,38 @@ func (c *cutter) code(i int) int {
 
 // item makes one unit of a list item, or its sentences if it is long.
 func (c *cutter) item(from, to int) {
+	text := c.content[from:to]
 	if to-from > maxItem {
-		lead := c.leadIn
-		c.prose(from, to, lead)
-		c.leadIn = lead
+		leadIn := c.leadIn
+		c.prose(from, to)
+		c.leadIn = leadIn
 		return
 	}
-	c.add(unit{from: from, to: to, kind: cite.Text, context: c.leadIn, plain: cite.Plain(c.content[from:to])})
+	c.add(unit{from: from, to: to, kind: cite.Text, lead: introduces(c.leadIn), context: cite.Plain(c.leadIn), plain: cite.Plain(text)})
+	if all := analysis.Sentences(text); len(all) > 0 {
+		c.last = text[all[len(all)-1].From:all[len(all)-1].To]
+	}
 }
 
 // prose makes a unit of each sentence. The sentence before is its context.
-func (c *cutter) prose(from, to int, context string) {
+func (c *cutter) prose(from, to int) {
+	context := cite.Plain(c.leadIn)
 	for _, s := range analysis.Sentences(c.content[from:to]) {
-		text := cite.Plain(c.content[from+s.From : from+s.To])
+		raw := c.content[from+s.From : from+s.To]
+		text := cite.Plain(raw)
 		c.add(unit{from: from + s.From, to: from + s.To, kind: cite.Text, context: context, plain: text})
 		if text != "" {
-			context = text
+			context, c.leadIn, c.last = text, raw, raw
 		}
 	}
-	c.leadIn = context
+}
+
+// introduces returns a sentence that needs what follows it, "" for others.
+func introduces(sentence string) string {
+	if strings.HasSuffix(strings.TrimRight(sentence, "*_ "), ":") {
+		return sentence
+	}
+	return ""
 }
 
 // add trims a unit and keeps it if it says anything.
