@@ -30,6 +30,7 @@ func (realClock) AfterFunc(d time.Duration, f func()) func() {
 // ManualClock moves only when Advance is called.
 type ManualClock struct {
 	mu     sync.Mutex
+	more   *sync.Cond
 	now    time.Time
 	timers []*manualTimer
 }
@@ -44,7 +45,9 @@ func NewManualClock(start time.Time) *ManualClock {
 	if start.IsZero() {
 		start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	}
-	return &ManualClock{now: start}
+	c := &ManualClock{now: start}
+	c.more = sync.NewCond(&c.mu)
+	return c
 }
 
 // Now is the time that Advance has reached.
@@ -71,6 +74,7 @@ func (c *ManualClock) AfterFunc(d time.Duration, f func()) func() {
 	defer c.mu.Unlock()
 	t := &manualTimer{at: c.now.Add(d), f: f}
 	c.timers = append(c.timers, t)
+	c.more.Broadcast()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -114,9 +118,12 @@ func (c *ManualClock) due(end time.Time) *manualTimer {
 	return t
 }
 
-// Waiting is how many timers are set: a test can wait for a sleeper before it advances.
-func (c *ManualClock) Waiting() int {
+// BlockUntil returns when n timers are set: a test waits for sleepers before
+// it advances.
+func (c *ManualClock) BlockUntil(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.timers)
+	for len(c.timers) < n {
+		c.more.Wait()
+	}
 }

@@ -151,7 +151,7 @@ type Rules struct {
 	IsAnswer func(Message) bool
 	// QuestionOf names the question that an answer belongs to. Default: its
 	// thread or response_url, in which so many answers are allowed as
-	// questions were asked.
+	// questions were asked. An app that shares answers elsewhere names them itself.
 	QuestionOf func(Message) string
 	// IsPlaceholder finds "looking…" messages that must not be left.
 	IsPlaceholder func(Message) bool
@@ -296,12 +296,20 @@ func placeOf(m Message) string {
 	return "channel " + m.Channel
 }
 
-// asked is how many questions belong to the place; a flat direct message
-// channel counts all that were asked in it.
+// asked is how many answers the place may hold: one for each interaction and
+// each question asked there; a direct channel also takes the private answers to
+// what its person asked elsewhere.
 func (s *Server) asked(where string) int {
+	kind, rest, _ := strings.Cut(where, " ")
+	if kind == "interaction" {
+		return 1
+	}
+	channel, thread, _ := strings.Cut(rest, " ")
+	c := s.world.channels[channel]
 	n := 0
 	for _, q := range s.questions {
-		if where == "interaction "+q.Interaction || where == "thread "+q.Channel+" "+q.Thread || where == "channel "+q.Channel {
+		here := q.Channel == channel && (kind == "channel" || q.Thread == thread)
+		if here || c != nil && c.Kind == IM && q.Channel != channel && c.has(q.User) {
 			n++
 		}
 	}

@@ -118,6 +118,13 @@ func TestInvariantsNameWhatWentWrong(t *testing.T) {
 				call(s, "chat.postMessage", args{"channel": "C0GENERAL", "text": "a", "thread_ts": q.TS, "blocks": answer})
 			}
 		}, "2 final answers"},
+		"a private answer by direct message": {slacktest.Rules{}, func(s *slacktest.Server) {
+			s.Mention("U0ADA", "C0GENERAL", "x")
+			call(s, "chat.postMessage", args{"channel": "U0ADA", "text": "a", "blocks": answer})
+		}, ""},
+		"an answer to nobody's question": {slacktest.Rules{}, func(s *slacktest.Server) {
+			call(s, "chat.postMessage", args{"channel": "U0BOB", "text": "a", "blocks": answer})
+		}, "1 final answers"},
 		"an answer at the channel root": {slacktest.Rules{}, func(s *slacktest.Server) {
 			call(s, "chat.postMessage", args{"channel": "C0GENERAL", "text": "a", "blocks": answer})
 		}, "1 final answers"},

@@ -3,6 +3,7 @@ package slacktest_test
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -270,4 +271,35 @@ func TestRealClientListsTheWorld(t *testing.T) {
 	if err != nil || ch.ID != s.DMChannel("U0ADA") {
 		t.Errorf("OpenConversation: %+v, %v", ch, err)
 	}
+}
+
+func TestStormOfDuplicatesAndFaults(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, slacktest.DemoWorld(), slacktest.WithSeed(3))
+	s.SetScatter(func(r *rand.Rand, d slacktest.Delivery) slacktest.Delivery {
+		d.Copies, d.NewIDs = r.IntN(2), r.IntN(2)
+		d.Both, d.MessageFirst = r.IntN(2) == 0, r.IntN(2) == 0
+		return d
+	})
+	startBot(t, s)
+	startBot(t, s)
+	s.WaitSockets(2)
+	s.Distribute(func(int) int { return 0 }) // two processes without a shared ledger would both answer
+	var asked sync.WaitGroup
+	for _, u := range []string{"U0ADA", "U0BOB", "U0CYD"} {
+		asked.Go(func() {
+			for range 30 {
+				s.Mention(u, "C0GENERAL", "how long?")
+			}
+		})
+	}
+	asked.Wait()
+	s.WaitSettled()
+	s.Eventually("90 answers", func() bool { return len(s.FromBot("C0GENERAL")) == 90 })
+	for _, q := range s.Questions() {
+		if n := len(s.Thread(q.Channel, q.TS)); n != 2 {
+			t.Errorf("thread %s holds %d messages, want question and answer", q.TS, n)
+		}
+	}
+	clean(t, s)
 }

@@ -344,6 +344,9 @@ func (s *state) addChannel(c Channel) error {
 	if c.TeamID == "" {
 		c.TeamID = s.Team.ID
 	}
+	if c.Kind == "" {
+		c.Kind = Public
+	}
 	s.channels[c.ID] = &c
 	return nil
 }
