@@ -213,6 +213,9 @@ func (t *tx) holder(d Delivery) *entry {
 
 // count notes a further copy of a delivery.
 func (t *tx) count(old *entry, d Delivery) Delivery {
+	if d.State == Ignored {
+		return old.copyOut()
+	}
 	e := *old
 	e.Also = slices.Clone(e.Also)
 	for _, k := range append([]string{d.Key}, d.Also...) {
@@ -220,12 +223,8 @@ func (t *tx) count(old *entry, d Delivery) Delivery {
 			e.Also = append(e.Also, k)
 		}
 	}
-	if d.State != Ignored {
-		e.Copies++
-	}
-	if e.Copies != old.Copies || len(e.Also) != len(old.Also) {
-		t.put(op{Delivery: &e})
-	}
+	e.Copies++
+	t.put(op{Delivery: &e})
 	return e.copyOut()
 }
 

@@ -1,12 +1,15 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"footnote/retrieval/journal"
@@ -231,7 +234,7 @@ func (l *Ledger) commit(batch []*change) {
 	}
 	if err := l.append(t); err != nil {
 		for _, c := range batch {
-			c.err = errors.Join(c.err, err)
+			c.err = err // whatever was decided stood on what is taken back
 		}
 	}
 	if t.now.Sub(l.swept) >= time.Hour {
@@ -283,8 +286,9 @@ func (l *Ledger) read(t text) ([]byte, error) {
 	return b, nil
 }
 
-// evict makes room among the deliveries: the oldest ended sixteenth goes. It
-// reports whether anything went.
+// evict makes room among the deliveries: a sixteenth of the ended ones goes,
+// those that were no question first, then the oldest. It reports whether
+// anything went.
 func (t *tx) evict() bool {
 	var ended []*entry
 	for _, e := range t.s.deliveries {
@@ -292,7 +296,10 @@ func (t *tx) evict() bool {
 			ended = append(ended, e)
 		}
 	}
-	slices.SortFunc(ended, byAge)
+	slices.SortFunc(ended, func(a, b *entry) int {
+		asked := strings.Compare(strconv.FormatBool(a.State != Ignored), strconv.FormatBool(b.State != Ignored))
+		return cmp.Or(asked, byAge(a, b))
+	})
 	ended = ended[:min(len(ended), 1+len(ended)/16)]
 	for _, e := range ended {
 		t.s.drop(e)
@@ -330,7 +337,7 @@ func (s *state) dropAnswer(a *answer) {
 func (l *Ledger) sweep(now time.Time) error {
 	l.forget(now)
 	if l.touched {
-		if err := l.rewrite(now); err != nil {
+		if err := l.rewrite(); err != nil {
 			return err
 		}
 	}
@@ -373,7 +380,7 @@ func (s *state) size() int {
 const rewriteBatch = 500
 
 // rewrite writes the log anew, with what the state holds and nothing else.
-func (l *Ledger) rewrite(time.Time) error {
+func (l *Ledger) rewrite() error {
 	w, err := l.log.Rewrite()
 	if err != nil {
 		return fmt.Errorf("rewriting the ledger: %w", err)
