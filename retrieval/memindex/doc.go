@@ -35,6 +35,15 @@
 // of the last 5 superseded revisions of each document. A removed document is
 // gone from every read at once, its bytes from the disk at compaction.
 //
+// Measured on 50,000 chunks of 384 dimensions and 150 distinct terms (go test
+// -run xxx -bench . in this directory): opening 0.5 s, 2.0 kB of memory a chunk
+// beyond its vector, BM25 top 100 0.14 ms for six words and 0.24 ms for eight
+// common ones, dense top 100 10 ms. A filter of 50 groups costs nothing for a
+// grant seen before, a quarter of the lexical leg for a new one.
+//
+// What leaks: time. A term's list is walked with the forbidden chunks in it, so
+// that a question's duration moves by microseconds with what lies hidden.
+//
 // It does not share a directory between processes, and it does not judge
 // whether a query vector came from the right model beyond its length and norm:
 // callers compare Manifest().Embedder.

@@ -42,9 +42,9 @@ func openGeneration(path string, m retrieval.Manifest) (*Generation, error) {
 	g.log = log
 	g.state.squeeze()
 	if g.wasteful() {
-		if err := g.Compact(context.Background()); err != nil {
-			return nil, fmt.Errorf("compacting: %w", err)
-		}
+		// A full disk or one damaged text is no reason not to open: the log
+		// stays as it was, and an explicit Compact says what is wrong.
+		_ = g.Compact(context.Background())
 	}
 	return g, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -349,4 +350,50 @@ func TestUnreadableGenerationHidesNoOther(t *testing.T) {
 	if diff := cmp.Diff([]retrieval.Manifest{good}, all); diff != "" || !errors.Is(err, retrieval.ErrCorrupt) {
 		t.Fatalf("Generations gives %v and (-want +got)\n%s", err, diff)
 	}
+}
+
+// Searches and reads go on while the log is compacted under them.
+func TestReadersBesideCompaction(t *testing.T) {
+	t.Parallel()
+	g := newGeneration(t)
+	busy(t, g)
+	want := show(t, g)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				got, err := readAll(g)
+				if err != nil || !cmp.Equal(want, got) {
+					t.Errorf("beside compaction: %v\n%s", err, cmp.Diff(want, got))
+					return
+				}
+			}
+		})
+	}
+	for range 10 {
+		must(t, g.Compact(t.Context()))
+	}
+	stop()
+	wg.Wait()
+}
+
+func TestCompactionOfADamagedTextChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, t.TempDir())
+	g := create(t, s)
+	busy(t, g)
+	f, err := os.OpenFile(s.path(g.manifest.Name, logFile), os.O_RDWR, 0)
+	must(t, err)
+	_, err = f.WriteAt([]byte{0xff}, g.state.live[3].text.Offset)
+	must(t, err)
+	must(t, f.Close())
+	size := g.log.Size()
+	if err := g.Compact(t.Context()); !errors.Is(err, retrieval.ErrCorrupt) {
+		t.Fatalf("Compact gives %v, want ErrCorrupt", err)
+	}
+	if g.log.Size() != size {
+		t.Errorf("the log has %d bytes, before %d", g.log.Size(), size)
+	}
+	must(t, g.Publish(t.Context(), indextest.Publication("after", "1", acl.NewList(acl.Everyone), "x")))
 }

@@ -189,7 +189,7 @@ func (s *state) class(l acl.List) int {
 
 // squeeze drops dead chunks from memory once they are a quarter of all.
 func (s *state) squeeze() {
-	const worth = 1024 // below it, the work is not worth its code path
+	const worth = 1024 // dead chunks below which memory is not worth the time
 	if s.dead < worth || s.dead*4 < len(s.owners) {
 		return
 	}

@@ -33,7 +33,12 @@ func (t *top) before(a, b item) bool {
 	if a.score != b.score {
 		return a.score > b.score
 	}
-	return t.s.chunkID(a.ordinal).Compare(t.s.chunkID(b.ordinal)) < 0
+	// As ChunkID.Compare, but quicker: one document has one visible revision.
+	docA, docB := t.s.owners[a.ordinal], t.s.owners[b.ordinal]
+	if docA != docB {
+		return docA.id < docB.id
+	}
+	return a.ordinal < b.ordinal
 }
 
 // offer adds the item if it is among the best.

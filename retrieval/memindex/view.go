@@ -29,7 +29,8 @@ type view struct {
 //
 // SECURITY: both legs of every search see only view.spans.
 func newView(s *state, grant acl.Grant, known []bool) *view {
-	v := &view{version: s.version, classes: slices.Clone(known), found: map[uint32]int{}}
+	v := &view{version: s.version, classes: slices.Clone(known), found: map[uint32]int{},
+		spans: make([]span, 0, 8+len(s.live)/4)}
 	for _, list := range s.classes[len(known):] {
 		v.classes = append(v.classes, grant.Admits(list))
 	}
