@@ -467,13 +467,17 @@ func (p *page) character(r rune, at, width int) {
 // cell writes the bars between the cells of a row; one that begins with an
 // empty cell begins with a bar.
 func (p *page) cell(at int) {
-	for ; p.cells > 0; p.cells-- {
-		if p.from < p.w.out.Len() {
-			p.synthetic(" | ", at)
-			p.spaceAt = -1
-		} else if p.cells > 1 {
-			p.synthetic("|", at)
+	bars := p.cells
+	if p.from == p.w.out.Len() {
+		bars--
+	}
+	for p.cells = 0; bars > 0; bars-- {
+		bar := " | "
+		if p.from == p.w.out.Len() {
+			bar = "| "
 		}
+		p.synthetic(bar, at)
+		p.spaceAt = -1
 	}
 }
 
