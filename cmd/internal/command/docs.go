@@ -27,7 +27,7 @@ type docJSON struct {
 }
 
 func (p *program) docs() *cobra.Command {
-	return group("docs", "List, show and remove documents", p.docsList(), p.docsShow(), p.docsRemove())
+	return p.group("docs", "List, show and remove documents", p.docsList(), p.docsShow(), p.docsRemove())
 }
 
 // shelf is a library with its current generation, nil if there is none.

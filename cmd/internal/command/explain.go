@@ -59,6 +59,7 @@ type judgedJSON struct {
 	Text     string  `json:"text"`
 	Score    float64 `json:"score"`
 	Share    float64 `json:"share"`
+	Support  float64 `json:"support"`
 }
 
 type stageJSON struct {
@@ -68,29 +69,34 @@ type stageJSON struct {
 
 func (p *program) explain() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "explain QUESTION | -",
+		Use:   "explain QUESTION | - | --batch FILE",
 		Short: "Show every stage of a question: grant, legs, fusion, rerank, gate, answer",
-		Args:  cobra.MinimumNArgs(1),
 	}
-	a := p.askerFlags(c)
-	p.jsonFlag(c)
+	a := p.askingFlags(c)
 	top := c.Flags().Int("top", 10, "`NUMBER` of hits shown of each leg")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.runExplain(cmd.Context(), a, args, max(1, *top))
-	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runExplain(cmd.Context(), a, args, max(1, *top)) }
 	return c
 }
 
-func (p *program) runExplain(ctx context.Context, a *asker, args []string, top int) (err error) {
-	q, err := p.question(args)
+func (p *program) runExplain(ctx context.Context, a *asking, args []string, top int) (err error) {
+	in, err := p.input(a, args)
 	if err != nil {
 		return err
 	}
-	s, err := p.session(ctx, a, assemble.DefaultTop, false)
+	s, err := p.session(ctx, a.asker, assemble.DefaultTop, in.batch != nil)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
+	if in.batch != nil {
+		defer in.batch.Close()
+		return p.each(ctx, in, func(q question) error { return p.explanation(ctx, s, q, top) })
+	}
+	return p.explanation(ctx, s, in.one, top)
+}
+
+// explanation works on one question and prints all its stages.
+func (p *program) explanation(ctx context.Context, s *session, q question, top int) error {
 	m, err := s.message(ctx, q)
 	if err != nil {
 		return err
@@ -99,6 +105,7 @@ func (p *program) runExplain(ctx context.Context, a *asker, args []string, top i
 	if err != nil {
 		return err
 	}
+	s.note(e.Reply)
 	if p.json {
 		return writeJSON(p.Out, explained(e))
 	}
@@ -125,7 +132,7 @@ func explained(e bot.Explanation) explainJSON {
 		j.Gate = append(j.Gate, gateJSON{i + 1, v.Passed, v.Why})
 	}
 	for _, d := range e.Draft.Judged {
-		j.Draft.Judged = append(j.Draft.Judged, judgedJSON{d.N, d.Text, d.Score, d.Share})
+		j.Draft.Judged = append(j.Draft.Judged, judgedJSON{d.N, d.Text, d.Score, d.Share, d.Support})
 	}
 	for _, st := range e.Stages {
 		j.Stages = append(j.Stages, stageJSON{st.Name, float64(st.Took.Microseconds()) / 1000})
@@ -201,7 +208,7 @@ func (s *session) writeHits(b *strings.Builder, e bot.Explanation, top int) {
 func (s *session) writeDraft(b *strings.Builder, e bot.Explanation, top int) {
 	fmt.Fprintf(b, "Sentences: %d judged\n", len(e.Draft.Judged))
 	for _, j := range e.Draft.Judged[:min(top, len(e.Draft.Judged))] {
-		fmt.Fprintf(b, "  evidence %d, score %.4f, share %.2f: %s\n", j.N, j.Score, j.Share, shorten(console.Line(j.Text), 100))
+		fmt.Fprintf(b, "  evidence %d, score %.4f, share %.2f, support %.3f: %s\n", j.N, j.Score, j.Share, j.Support, shorten(console.Line(j.Text), 100))
 	}
 	if e.Draft.Why != "" {
 		fmt.Fprintf(b, "  no answer: %s\n", console.Line(e.Draft.Why))

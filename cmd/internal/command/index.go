@@ -22,7 +22,7 @@ type generationJSON struct {
 }
 
 func (p *program) index() *cobra.Command {
-	return group("index", "List the generations of the index and switch between them", p.indexList(), p.indexPromote())
+	return p.group("index", "List the generations of the index and switch between them", p.indexList(), p.indexPromote())
 }
 
 func (p *program) indexList() *cobra.Command {

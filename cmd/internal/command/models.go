@@ -17,7 +17,7 @@ import (
 )
 
 func (p *program) models() *cobra.Command {
-	return group("models", "List the models and compare them with an independent stack", p.modelsList(), p.modelsParity())
+	return p.group("models", "List the models and compare them with an independent stack", p.modelsList(), p.modelsParity())
 }
 
 type modelJSON struct {

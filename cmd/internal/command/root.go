@@ -95,16 +95,18 @@ func (p *program) jsonFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&p.json, "json", false, "print the result as JSON, one object a line")
 }
 
-// group makes a command that only holds others.
-func group(use, short string, parts ...*cobra.Command) *cobra.Command {
+// group makes a command that holds others. Alone it does what first does.
+func (p *program) group(use, short string, first *cobra.Command, others ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	p.jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usage(fmt.Errorf("%s has no command %q; see: %s --help", cmd.CommandPath(), args[0], cmd.CommandPath()))
 		}
-		return cmd.Help()
+		first.SetContext(cmd.Context())
+		return first.RunE(first, nil)
 	}
-	c.AddCommand(parts...)
+	c.AddCommand(append(others, first)...)
 	return c
 }
 

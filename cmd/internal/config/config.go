@@ -22,7 +22,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -199,16 +198,6 @@ func Unknown(environ []string) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// Reference lists each setting with its variable and what it accepts, one a
-// line, for documentation.
-func Reference() string {
-	var b strings.Builder
-	for _, s := range new(Config).settings() {
-		fmt.Fprintf(&b, "%-22s %-32s %s\n", s.path, s.env(), s.accepts)
-	}
-	return b.String()
 }
 
 // stateDirectory is where programs keep their state for the user, "" if no

@@ -153,6 +153,20 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+func TestReadmeNamesEverySetting(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range new(Config).settings() {
+		row := fmt.Sprintf("| `%s` | `%s` | %s |", s.path, s.env(), s.accepts)
+		if !strings.Contains(string(readme), row) {
+			t.Errorf("README.md lacks the row %s", row)
+		}
+	}
+}
+
 func TestSecretIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const value = "hunter2-swordfish"
