@@ -113,7 +113,7 @@ func NewWorld() World {
 		App: App{
 			ID: "A0APP", BotUser: "U0BOT", BotID: "B0BOT", Name: "footnote",
 			BotToken: "xoxb-test-bot", AppToken: "xapp-1-A0APP-test",
-			SigningSecret: "8f742231b10e8888abcd99yyyzzz85a5",
+			SigningSecret: "signing-secret-of-the-fake",
 			ClientID:      "1.2", ClientSecret: "client-secret", RefreshToken: "xoxe-1-first",
 		},
 	}
