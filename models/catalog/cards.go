@@ -32,6 +32,8 @@ func Cards() []Card {
 			// Provisional, from the card: near passages lie at 0.05-0.15,
 			// unrelated ones at 0.22-0.30. Measured by: footnote eval gate
 			MaxDistance: 0.19,
+			Unrelated:   0.80,
+			MinSupport:  0.10,
 		},
 		{
 			Name:      DefaultReranker,
@@ -47,10 +49,13 @@ func Cards() []Card {
 			Output:      "logits",
 			Window:      256, // in training; the positions go to 512
 			QueryWindow: 64,
-			Overlap:     64,
-			Languages:   []string{"en"},
+			// A chunk of 500 embedder tokens is about 450 here: with 32 it takes
+			// two windows, with 64 three.
+			Overlap:   32,
+			Languages: []string{"en"},
 			// Provisional. Measured by: footnote eval gate
 			MinProbability: 0.05,
+			MinSupport:     0.25,
 		},
 	}
 }

@@ -66,6 +66,8 @@ type Card struct {
 	// over which a passage is not evidence. Scales differ between models, so
 	// that a cut of another model is meaningless here.
 	MaxDistance float64 `json:"max_distance,omitempty"`
+	// Unrelated is the cosine similarity of texts that have nothing in common.
+	Unrelated float64 `json:"unrelated,omitempty"`
 
 	// Rerankers.
 
@@ -74,6 +76,10 @@ type Card struct {
 	// MinProbability is the gate: sigmoid of the logit under which a passage is
 	// not evidence. Uncalibrated between models.
 	MinProbability float64 `json:"min_probability,omitempty"`
+
+	// MinSupport is what the best sentence of an answer must reach, 0 to 1,
+	// where this model judges sentences. bot/generate says what support is.
+	MinSupport float64 `json:"min_support,omitempty"`
 }
 
 // Covers reports whether the card names the language, an ISO 639-1 code.

@@ -105,7 +105,7 @@ func Cuts(c config.Config) (bot.Cuts, generate.Options, error) {
 		cuts.Probability = *c.Gate.Relevance
 	}
 	return cuts, generate.Options{
-		Sentences: c.Answer.Sentences, Cuts: generate.Cuts{Support: cuts.Probability, Similarity: 1 - cuts.Distance},
+		Sentences: c.Answer.Sentences, Cuts: generate.Cuts{Reranked: reranker.MinSupport, Embedded: embedder.MinSupport, Unrelated: embedder.Unrelated},
 	}, nil
 }
 
