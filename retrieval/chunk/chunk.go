@@ -63,6 +63,10 @@ type Options struct {
 	// limit beside Budget, 0 for none; for A to F the length of a cut.
 	Size    int
 	Overlap int // characters that B, D and F repeat from the cut before
+	// Join is the number of tokens under which a chunk is joined with the one
+	// before, across the wall of their sections, if these share a parent and
+	// the budget allows; the header then names what they share. 0: never.
+	Join int
 }
 
 func (o Options) filled() (Options, error) {

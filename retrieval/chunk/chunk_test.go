@@ -172,6 +172,25 @@ func TestTextNamesItsPlaceAndRepeatsTheHeadOfATable(t *testing.T) {
 	}
 }
 
+func TestSmallSectionsAreJoinedIfAsked(t *testing.T) {
+	t.Parallel()
+	tree := (&builder{}).section(0).section(1, "S").leaf(doctree.Paragraph, words(30, "s")).
+		section(2, "S", "T").leaf(doctree.Paragraph, words(3, "t")).
+		section(2, "S", "U").leaf(doctree.Paragraph, words(3, "u")).
+		section(1, "V").leaf(doctree.Paragraph, words(30, "v")).tree()
+	var got []string
+	for _, c := range split(t, tree, chunk.Options{Budget: 40, Count: count, Join: 10}) {
+		got = append(got, strings.Join(c.Section, " > ")+": "+strings.Join(strings.Fields(c.Content), " "))
+		if n := count(c.Text); n > 40 {
+			t.Errorf("%d tokens", n)
+		}
+	}
+	want := []string{"S: S " + words(30, "s") + " T " + words(3, "t"), "S > U: U " + words(3, "u"), "V: V " + words(30, "v")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLongHeadersAreShortened(t *testing.T) {
 	t.Parallel()
 	path := []string{words(40, "outer"), words(40, "inner")}
@@ -260,7 +279,7 @@ func TestAnyTree(t *testing.T) {
 		}
 		tree := b.tree()
 		budget := rapid.IntRange(16, 200).Draw(r, "budget")
-		o := chunk.Options{Count: subword, Budget: budget, Size: rapid.SampledFrom([]int{0, 40, 400}).Draw(r, "size")}
+		o := chunk.Options{Count: subword, Budget: budget, Size: rapid.SampledFrom([]int{0, 40, 400}).Draw(r, "size"), Join: rapid.SampledFrom([]int{0, 15, 60}).Draw(r, "join")}
 		cs, err := chunk.Split(tree, o)
 		if err != nil {
 			r.Fatal(err)

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,6 +37,8 @@ type packer struct {
 	path   []string
 	header string
 	out    []retrieval.Chunk
+	tokens []int  // of each chunk's text
+	last   []unit // of the last chunk
 }
 
 func structural(t *doctree.Tree, o Options) []retrieval.Chunk {
@@ -280,7 +283,8 @@ func (p *packer) emit(units []unit) (took int, over bool) {
 			body = head + "\n" + body
 		}
 		text := p.header + body
-		if p.o.Count(text) > p.o.Budget {
+		tokens := p.o.Count(text)
+		if tokens > p.o.Budget {
 			if n > 1 {
 				continue
 			}
@@ -288,7 +292,9 @@ func (p *packer) emit(units []unit) (took int, over bool) {
 				return 0, true
 			}
 		}
-		p.add(units[:n], from, to, text)
+		if !p.join(units[:n], to, tokens) {
+			p.add(units[:n], from, to, text, tokens)
+		}
 		return n, false
 	}
 }
@@ -305,11 +311,48 @@ func readable(units []unit) (from, to int) {
 	return units[0].from, units[len(units)-1].to
 }
 
-func (p *packer) add(units []unit, from, to int, text string) {
+func (p *packer) add(units []unit, from, to int, text string, tokens int) {
+	p.out, p.tokens = append(p.out, p.chunk(units, p.path, from, to, text)), append(p.tokens, tokens)
+	p.out[len(p.out)-1].ID.Ordinal = len(p.out) - 1
+	p.last = units
+}
+
+func (p *packer) chunk(units []unit, path []string, from, to int, text string) retrieval.Chunk {
 	span := p.t.Span(from, to)
-	c := retrieval.Chunk{Section: p.path, Kind: mostly(units), Locator: locator(units[0].place, span), Span: span, Content: p.t.Canonical[from:to], Text: text}
-	c.ID.Ordinal = len(p.out)
-	p.out = append(p.out, c)
+	return retrieval.Chunk{Section: path, Kind: mostly(units), Locator: locator(units[0].place, span), Span: span, Content: p.t.Canonical[from:to], Text: text}
+}
+
+// join adds units to the last chunk if one of both is small, their sections
+// share a parent and both fit.
+func (p *packer) join(units []unit, to, tokens int) bool {
+	last := len(p.out) - 1
+	if last < 0 || min(p.tokens[last], tokens) >= p.o.Join || p.headFor(p.last) != "" || p.headFor(units) != "" || p.last[0].place != units[0].place {
+		return false
+	}
+	c := p.out[last]
+	path := shared(c.Section, p.path)
+	if len(path) < max(len(c.Section), len(p.path))-1 {
+		return false
+	}
+	body := p.t.Plain(c.Span.FromByte, to)
+	text := shortHeader(p.title, path, p.o) + body
+	n := p.o.Count(text)
+	if n > p.o.Budget || utf8.RuneCountInString(body) > p.runes {
+		return false
+	}
+	p.last = slices.Concat(p.last, units)
+	p.out[last], p.tokens[last] = p.chunk(p.last, path, c.Span.FromByte, to, text), n
+	p.out[last].ID.Ordinal = last
+	return true
+}
+
+// shared is the common beginning of two paths.
+func shared(a, b []string) []string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n:n]
 }
 
 // mostly names the kind that most of the bytes have, text on a tie.
