@@ -127,7 +127,9 @@ func TestVerifyReportsAllFaults(t *testing.T) {
 func TestReadCard(t *testing.T) {
 	t.Parallel()
 	whole := func(change func(map[string]any)) string {
-		data, err := json.Marshal(card(t, DefaultEmbedder))
+		c := card(t, DefaultEmbedder)
+		c.Name = "own"
+		data, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +157,7 @@ func TestReadCard(t *testing.T) {
 		"two cards":           {whole(func(map[string]any) {}) + "{}", "text after the card"},
 		"name with a slash":   {whole(func(m map[string]any) { m["name"] = "a/b" }), "name"},
 		"name of a parent":    {whole(func(m map[string]any) { m["name"] = ".." }), "name"},
+		"a shipped model's":   {whole(func(m map[string]any) { m["name"] = DefaultEmbedder }), "choose another"},
 		"no licence":          {whole(func(m map[string]any) { m["licence"] = "" }), "licence"},
 		"no files":            {whole(func(m map[string]any) { m["files"] = nil }), "files names no " + Tokenizer},
 		"file over the top":   {whole(files("../x", good, 1)), "not a path inside"},
@@ -176,7 +179,7 @@ func TestReadCard(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.Name != DefaultEmbedder {
+			if err != nil || got.Name != "own" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

@@ -17,7 +17,9 @@ const CardFile = "card.json"
 
 // ReadCard reads and validates the card of a model directory: the JSON form of
 // Card in CardFile. Unknown keys are errors. The files are not looked at; see
-// Verify.
+// Verify. A name stands for prefixes, pooling and window wherever vectors are
+// kept, so that a changed card needs another name; those of shipped models are
+// taken.
 func ReadCard(dir fs.FS) (Card, error) {
 	data, err := fs.ReadFile(dir, CardFile)
 	if err != nil {
@@ -26,6 +28,9 @@ func ReadCard(dir fs.FS) (Card, error) {
 	c, err := parseCard(data)
 	if err != nil {
 		return Card{}, fmt.Errorf("%s: %w", CardFile, err)
+	}
+	if _, err := Lookup(c.Name); err == nil {
+		return Card{}, fmt.Errorf("%s: the name %s is that of a model that ships with footnote; choose another", CardFile, c.Name)
 	}
 	return c, nil
 }
