@@ -8,6 +8,7 @@ import (
 
 	"footnote/acl"
 	"footnote/bot/generate"
+	"footnote/models"
 	"footnote/models/modelstest"
 	"footnote/retrieval"
 	"footnote/retrieval/analysis"
@@ -23,7 +24,7 @@ type doc struct {
 // world is a bot over the embedded index and fake models, for which texts
 // that share words are near.
 type world struct {
-	t   *testing.T
+	t   testing.TB
 	gen retrieval.Generation
 	bot *Bot
 	// generated counts calls of the generator.
@@ -41,7 +42,7 @@ func (c *counting) Generate(ctx context.Context, r generate.Request) (generate.D
 	return c.generator.Generate(ctx, r)
 }
 
-func newWorld(t *testing.T, docs ...doc) *world {
+func newWorld(t testing.TB, docs ...doc) *world {
 	t.Helper()
 	store, err := memindex.Open(t.TempDir())
 	if err != nil {
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, docs ...doc) *world {
 		w.publish(d)
 	}
 	r := modelstest.NewReranker("en")
-	g := generate.NewExtractive(e, r, generate.Options{Cuts: generate.Cuts{Support: .1, Similarity: .3}})
+	g := generate.NewExtractive(e, r, generate.Options{Cuts: generate.Cuts{Reranked: .1, Embedded: .05, Unrelated: .2}})
 	w.use(g, func(context.Context) (retrieval.Reader, error) { return gen, nil })
 	return w
 }
@@ -70,14 +71,17 @@ func newWorld(t *testing.T, docs ...doc) *world {
 // use makes the bot anew with another generator or index.
 func (w *world) use(g generator, current func(context.Context) (retrieval.Reader, error)) {
 	w.t.Helper()
-	e := modelstest.NewEmbedder()
-	s := retrieval.NewSearcher(e, modelstest.NewReranker("en"), analysis.Terms, analysis.Language, retrieval.Options{})
+	s := newSearcher(modelstest.NewEmbedder(), modelstest.NewReranker("en"))
 	w.generated = &counting{generator: g}
 	b, err := New(Config{Current: current, Searcher: s, Generator: w.generated, Cuts: Cuts{Distance: .75, Probability: .2}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.bot = b
+}
+
+func newSearcher(e models.Embedder, r models.Reranker) *retrieval.Searcher {
+	return retrieval.NewSearcher(e, r, analysis.Terms, analysis.Language, retrieval.Options{})
 }
 
 func (w *world) publish(d doc) {

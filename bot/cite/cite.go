@@ -50,7 +50,7 @@ type Evidence struct {
 }
 
 // Sentence is one statement of a reply with the numbers of its sources. Text
-// is verbatim but for soft line breaks; Plain is the same without Markdown, for
+// is verbatim but for soft line breaks (items of a list keep their lines); Plain is the same without Markdown, for
 // places that do not render it. Lead is the sentence that introduces a piece of
 // code or a list item, without Markdown.
 type Sentence struct {
@@ -198,10 +198,33 @@ func unbracket(s string) string { return literal.ReplaceAllString(s, "($1)") }
 func shown(c Claim, cites []int) Sentence {
 	s := Sentence{Lead: unbracket(Plain(c.Lead)), Text: c.Text, Plain: c.Text, Cites: cites, Kind: c.Kind}
 	if c.Kind == Text {
-		s.Text = unbracket(strings.Join(strings.Fields(c.Text), " "))
-		s.Plain = Plain(s.Text)
+		lines := fold(c.Text)
+		s.Text = unbracket(strings.Join(lines, "\n"))
+		for i, l := range lines {
+			lines[i] = Plain(unbracket(l))
+		}
+		s.Plain = strings.Join(lines, "\n")
 	}
 	return s
+}
+
+// listed begins an item of a list, which keeps its line.
+var listed = regexp.MustCompile(`^(?:[-*+•]|\d{1,4}[.)])\s`)
+
+// fold joins the lines of a text that are broken softly.
+func fold(text string) []string {
+	var lines []string
+	for _, l := range strings.Split(text, "\n") {
+		l = strings.Join(strings.Fields(l), " ")
+		switch n := len(lines); {
+		case l == "":
+		case n == 0 || listed.MatchString(l):
+			lines = append(lines, l)
+		default:
+			lines[n-1] += " " + l
+		}
+	}
+	return lines
 }
 
 func appendNew(ns []int, n int) []int {

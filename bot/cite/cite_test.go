@@ -98,14 +98,15 @@ func TestResolveText(t *testing.T) {
 
 func TestResolveVerbatim(t *testing.T) {
 	t.Parallel()
-	content := "Übung 🙂 macht\r\nden [3] Meister. Zweitens.\n| a | b |\n| 1 | 2 |\n"
+	content := "Übung 🙂 macht\r\nden [3] Meister. Zweitens.\n| a | b |\n| 1 | 2 |\n\nBring:\n\n- a *pen*\n  or a pencil\n2. a photo\n"
 	at := func(quote string) (int, int) {
 		i := strings.Index(content, quote)
 		return i, i + len(quote)
 	}
-	first, row := "Übung 🙂 macht\r\nden [3] Meister.", "| 1 | 2 |"
+	first, row, list := "Übung 🙂 macht\r\nden [3] Meister.", "| 1 | 2 |", "Bring:\n\n- a *pen*\n  or a pencil\n2. a photo"
 	f0, f1 := at(first)
 	r0, r1 := at(row)
+	l0, l1 := at(list)
 	tests := map[string]struct {
 		claim Claim
 		want  []Sentence
@@ -113,6 +114,8 @@ func TestResolveVerbatim(t *testing.T) {
 	}{
 		"prose loses its line breaks and its own bracketed numbers": {
 			Claim{"", first, Text, []int{1}, f0, f1}, []Sentence{{"", "Übung 🙂 macht den (3) Meister.", "Übung 🙂 macht den (3) Meister.", []int{1}, Text}}, first},
+		"a list keeps its lines": {
+			Claim{"", list, Text, []int{1}, l0, l1}, []Sentence{{"", "Bring:\n- a *pen* or a pencil\n2. a photo", "Bring:\n- a pen or a pencil\n2. a photo", []int{1}, Text}}, list},
 		"a table row keeps its header row": {
 			Claim{"", "| a | b |\n| 1 | 2 |", Table, []int{1}, r0, r1}, []Sentence{{"", "| a | b |\n| 1 | 2 |", "| a | b |\n| 1 | 2 |", []int{1}, Table}}, row},
 		"a sentence with what introduces it": {

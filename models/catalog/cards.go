@@ -29,11 +29,15 @@ func Cards() []Card {
 			Pooling:       Mean,
 			QueryPrefix:   "query: ",
 			PassagePrefix: "passage: ",
-			// Provisional, from the card: near passages lie at 0.05-0.15,
-			// unrelated ones at 0.22-0.30. Measured by: footnote eval gate
-			MaxDistance: 0.19,
+			// Measured on en_docs and ko_react by asking every question without
+			// cuts: right answers come from passages at up to 0.208, questions off
+			// the corpus have their nearest at 0.153 to 0.231. The distance only
+			// keeps the farthest out; the support of a sentence decides.
+			MaxDistance: 0.21,
 			Unrelated:   0.80,
-			MinSupport:  0.10,
+			// ko_react, formal questions: 21 of 24 right, 1 wrong; near misses
+			// answered 3 of 12, off the corpus 0 of 6.
+			MinSupport: 0.12,
 		},
 		{
 			Name:      DefaultReranker,
@@ -53,9 +57,12 @@ func Cards() []Card {
 			// two windows, with 64 three.
 			Overlap:   32,
 			Languages: []string{"en"},
-			// Provisional. Measured by: footnote eval gate
+			// Measured on en_docs by asking every question without cuts: right
+			// answers begin at 0.11.
 			MinProbability: 0.05,
-			MinSupport:     0.25,
+			// en_docs, formal questions: 32 of 38 right, 2 wrong; near misses
+			// answered 0 of 24 (the highest 0.17), off the corpus 0 of 12.
+			MinSupport: 0.22,
 		},
 	}
 }

@@ -1,0 +1,118 @@
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// line shows a unit as "kind[lead|head]: quote".
+func line(content string, u unit) string {
+	s := u.kind
+	if u.lead != "" || u.head != "" {
+		s += "[" + u.lead + strings.TrimSpace(u.head) + "]"
+	}
+	return s + ": " + content[u.from:u.to]
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		content string
+		want    []string
+	}{
+		"nothing":                  {"", nil},
+		"only marks":               {"---\n\n***\n<br/>\n", nil},
+		"sentences over two lines": {"One is\nhere. Two is there.", []string{"text: One is\nhere.", "text: Two is there."}},
+		"a heading is no unit":     {"## Leave\n\nThirty days.", []string{"text: Thirty days."}},
+		"list items without their marks": {
+			"Bring:\n\n- a passport\n2. two photos\n* [x] a pen\n", []string{"text: Bring:", "text[Bring:]: a passport", "text[Bring:]: two photos", "text[Bring:]: a pen"}},
+		"a list after a full sentence has no lead": {
+			"It is easy.\n- Go left.\n- Go right.", []string{"text: It is easy.", "text: Go left.", "text: Go right."}},
+		"an item over two lines": {"- As\n  employees, we may not.\n- Other", []string{"text: As\n  employees, we may not.", "text: Other"}},
+		"a long item becomes sentences": {
+			"- " + strings.Repeat("Word after word. ", 20) + "End.", append(slicesRepeat("text: Word after word.", 20), "text: End.")},
+		"table rows with their head": {
+			"| a | b |\n|---|:-:|\n| 1 | 2 |\n| 3 | 4 |\n\nAfter.",
+			[]string{"table[| a | b |\n|---|:-:|]: | 1 | 2 |", "table[| a | b |\n|---|:-:|]: | 3 | 4 |", "text: After."}},
+		"a table without outer bars": {"a | b\n--|--\n1 | 2", []string{"table[a | b\n--|--]: 1 | 2"}},
+		"a table cut off its head":   {"| 1 | 2 |\n| 3 | 4 |", []string{"table: | 1 | 2 |", "table: | 3 | 4 |"}},
+		"code without its fences and with its indentation": {
+			"Run this:\n\n```sh\n  git fetch\n  git merge\n```\nDone.", []string{"text: Run this:", "code[Run this:]:   git fetch\n  git merge", "text: Done."}},
+		"code in a list item": {
+			"1. Sign with SSH. Enter:\n\n   ```\n   git config x\n   ```", []string{"text: Sign with SSH. Enter:", "code[Enter:]:    git config x"}},
+		"long code is cut at empty lines": {
+			"```\n" + strings.Repeat("a\n", 10) + "\n" + strings.Repeat("b\n", 10) + "```",
+			[]string{"code: " + strings.Repeat("a\n", 9) + "a", "code: " + strings.Repeat("b\n", 9) + "b"}},
+		"a fence that is never closed": {"```\nx = 1\n", []string{"code: x = 1"}},
+		"a quotation":                  {"> Be kind. Be brief.", []string{"text: Be kind.", "text: Be brief."}},
+		"Korean":                       {"각 가지는 `import` 문을 나타냅니다. 다음 문장입니다.", []string{"text: 각 가지는 `import` 문을 나타냅니다.", "text: 다음 문장입니다."}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, u := range cut(tt.content) {
+				got = append(got, line(tt.content, u))
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func slicesRepeat(s string, n int) (out []string) {
+	for range n {
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestCutReadsTableRowsByTheirHead(t *testing.T) {
+	t.Parallel()
+	us := cut("Targets:\n\n| Reports | Target |\n|--|--|\n| 6 | **40%** |\n")
+	if got := us[len(us)-1]; got.plain != "Reports: 6, Target: 40%" || got.context != "Targets:" {
+		t.Errorf("judged as %q after %q", got.plain, got.context)
+	}
+}
+
+// check holds units to what the resolver needs: inside the content, in order,
+// not overlapping, and with a lead and head that stand in it.
+func check(content string, us []unit) string {
+	at := 0
+	for _, u := range us {
+		switch {
+		case u.from < at || u.to <= u.from || u.to > len(content):
+			return "a unit is out of order or empty"
+		case !strings.Contains(content, strings.TrimRight(u.head, "\n")) || !strings.Contains(content, u.lead):
+			return "what introduces a unit is not in the content"
+		}
+		at = u.to
+	}
+	return ""
+}
+
+func TestCutProperties(t *testing.T) {
+	t.Parallel()
+	parts := []string{"One. Two.", "- item", "1. step:", "| a | b |", "|--|--|", "```", "    x := 1", "# H", "", "> q", "<br>", "한국어 문장입니다.", "end:"}
+	rapid.Check(t, func(t *rapid.T) {
+		content := strings.Join(rapid.SliceOf(rapid.SampledFrom(parts)).Draw(t, "lines"), "\n")
+		if fault := check(content, cut(content)); fault != "" {
+			t.Fatal(fault)
+		}
+	})
+}
+
+func FuzzCut(f *testing.F) {
+	for _, s := range []string{"", "a\r\n| b |", "```\n\n```", "|\n|", "- \n-", "\xff|\xfe\n--|--", "~~~ a\n```\n~~~"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		if fault := check(content, cut(content)); fault != "" {
+			t.Errorf("%q: %s", content, fault)
+		}
+	})
+}
