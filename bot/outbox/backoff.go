@@ -31,7 +31,7 @@ func (b *Backoff) Next() time.Duration {
 	if random == nil {
 		random = rand.Float64
 	}
-	return whole/2 + time.Duration(random()*float64(whole-whole/2))
+	return min(whole, whole/2+time.Duration(random()*float64(whole-whole/2)))
 }
 
 // Reset makes the next pause the shortest.
