@@ -1,0 +1,134 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"footnote/bot"
+)
+
+// page is what the viewer shows. The zero page is the one for everything that
+// is not to be seen.
+type page struct {
+	N                     int
+	Title, Path           string
+	Modified              time.Time
+	Before, Quote, After  string
+	CutBefore, CutAfter   bool
+	Superseded, Tombstone bool
+}
+
+// show is the page of a passage with around code points on either side.
+func show(n int, o bot.Opened, around int) page {
+	text := []rune(o.Document.Canonical)
+	from, to := max(0, o.From-around), min(len(text), o.To+around)
+	p := page{
+		N: n, Title: o.Document.Title, Path: o.Document.Path, Modified: o.Document.Modified, Superseded: o.Superseded,
+		Before: string(text[from:o.From]), Quote: o.Quote, After: string(text[o.To:to]),
+		CutBefore: from > 0, CutAfter: to < len(text),
+	}
+	if p.CutBefore {
+		p.Before = fromLineStart(p.Before)
+	}
+	if p.CutAfter {
+		p.After = toLineEnd(p.After)
+	}
+	return p
+}
+
+// fromLineStart cuts a broken first line off, toLineEnd a broken last one,
+// unless that would be most of the text.
+func fromLineStart(s string) string {
+	if i := strings.IndexByte(s, '\n'); i >= 0 && i < len(s)/2 {
+		return s[i+1:]
+	}
+	return s
+}
+
+func toLineEnd(s string) string {
+	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
+		return s[:i]
+	}
+	return s
+}
+
+const style = `:root{color-scheme:light dark}
+body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.3rem;margin-bottom:.2rem}
+.about,.cut{color:#767676;font-size:.9rem;overflow-wrap:anywhere}
+.note{border-left:.25rem solid #b8860b;padding:.3rem .8rem}
+.text{white-space:pre-wrap;overflow-wrap:anywhere;font-family:inherit}
+mark{background:#ffe58a;color:#111}`
+
+// styleHash lets exactly this style through the content security policy.
+var styleHash = func() string {
+	h := sha256.Sum256([]byte(style))
+	return "sha256-" + base64.StdEncoding.EncodeToString(h[:])
+}()
+
+var pages = template.Must(template.New("source").Funcs(template.FuncMap{
+	"date": func(t time.Time) string { return t.UTC().Format("2 January 2006") },
+}).Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex, nofollow">
+<meta name="referrer" content="no-referrer">
+<title>{{if .Title}}{{.Title}}{{else}}Source{{end}}</title>
+<style>` + style + `</style>
+</head>
+<body>
+{{- if .Tombstone}}
+<h1>{{if .Title}}{{.Title}}{{else}}This source is gone{{end}}</h1>
+{{- if .Title}}
+<p class="note">The cited revision of this document is no longer kept: it was replaced by that of {{date .Modified}}. The answer that cites it may be out of date. Please ask again.</p>
+{{- else}}
+<p class="note">The document that source [{{.N}}] cites was removed. The answer that cites it may be out of date.</p>
+{{- end}}
+{{- else if .N}}
+<h1>[{{.N}}] {{.Title}}</h1>
+<p class="about">{{.Path}}{{if not .Modified.IsZero}} · revision of {{date .Modified}}{{end}}</p>
+{{- if .Superseded}}
+<p class="note">This is an earlier revision, the one that the answer cites. The document has changed since.</p>
+{{- end}}
+{{- if .CutBefore}}
+<p class="cut">…</p>
+{{- end}}
+<div class="text">{{.Before}}<mark id="passage">{{.Quote}}</mark>{{.After}}</div>
+{{- if .CutAfter}}
+<p class="cut">…</p>
+{{- end}}
+{{- else}}
+<h1>This source is not available</h1>
+<p>The link has expired, or there is nothing here that you may read. Open the source again from the answer in the chat.</p>
+{{- end}}
+</body>
+</html>
+`))
+
+// render writes a page whole, so that a failure is no half page.
+func render(w http.ResponseWriter, status int, p page) {
+	p.Title, p.Path = valid(p.Title), valid(p.Path)
+	var b bytes.Buffer
+	if err := pages.Execute(&b, p); err != nil {
+		http.Error(w, "The source cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w)
+}
+
+// valid is a text that a page can hold whatever a document's title is.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
