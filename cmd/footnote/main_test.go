@@ -100,6 +100,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FOOTNOTE_ONNXRUNTIME", native)
 			e.Setenv("FOOTNOTE_DATA", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("ESC", "\x1b")
+			e.Setenv("STOLEN", "When was the contractor's laptop stolen?")
 			e.Setenv("DOCS", filepath.Join(work, "docs"))
 			e.Setenv("PEOPLE", filepath.Join(work, "docs", "people.yaml"))
 			return nil

@@ -74,7 +74,9 @@ func (p *program) explain() *cobra.Command {
 	}
 	a := p.askingFlags(c)
 	top := c.Flags().Int("top", 10, "`NUMBER` of hits shown of each leg")
-	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runExplain(cmd.Context(), a, args, max(1, *top)) }
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.runExplain(cmd.Context(), a, args, max(1, *top))
+	}
 	return c
 }
 

@@ -37,12 +37,12 @@ type exchange struct {
 	quote    string // that must be in a cited place
 }
 
-const incident = "Why was there unmasked data on the stolen laptop?"
+const incident = "When was the contractor's laptop stolen?"
 
 var exchanges = []exchange{
 	{"bob", "What does the Schooner plan cost per month?", "the answer is a row of a table", "product/price-list.md", "| Schooner | 189 EUR |"},
 	{"mina", "휴가는 언제까지 신청해야 하나요?", "Korean question, Korean document", "handbook/휴가-정책.md", "최소 2주 전"},
-	{"ada", incident, "ada is in the group security, which may read the incident report", "security/incident-2031-04.md", "masking job had failed silently"},
+	{"ada", incident, "ada is in the group security, which may read the incident report", "security/incident-2031-04.md", "On 12 April 2031"},
 	{"bob", incident, "bob is not: for him the report does not exist", "", ""},
 	{"bob", "What does the canteen serve on Fridays?", "no document says so", "", ""},
 }
