@@ -80,11 +80,11 @@ func run(program string) error {
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	for name, value := range map[string]string{"FOOTNOTE_DATA": data, "FOOTNOTE_PEOPLE": people} {
-		if err := os.Setenv(name, value); err != nil {
+	for _, v := range [][2]string{{"FOOTNOTE_DATA", data}, {"FOOTNOTE_PEOPLE", people}} {
+		if err := os.Setenv(v[0], v[1]); err != nil {
 			return err
 		}
-		fmt.Printf("$ export %s=%s\n", name, value)
+		fmt.Printf("$ export %s=%s\n", v[0], v[1])
 	}
 	if code, err := show(program, "ingest", documents); err != nil || code != 0 {
 		return fmt.Errorf("ingestion ended with %d: %w", code, err)
