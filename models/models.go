@@ -19,6 +19,7 @@ type EmbedderInfo struct {
 	SHA256     string `json:"sha256"`     // of the weights file
 	Dimensions int    `json:"dimensions"` // length of each vector
 	Window     int    `json:"window"`     // tokens, special tokens included
+	States     string `json:"states"`     // StatesEncoding, "" if it gives no token states
 }
 
 // Embedding is one embedded text.
@@ -26,6 +27,13 @@ type Embedding struct {
 	Vector    []float32 // L2 norm 1 within 1e-3; owned by the caller
 	Tokens    int       // of the whole text with prefix and special tokens, before any cut
 	Truncated bool      // Tokens exceeded the window: the tail is not in the vector
+
+	// The token states of the same forward pass, where Info names an encoding:
+	// those of the pieces inside the window that hold a letter or digit, or of
+	// all pieces if none does. A question has them exactly, a passage encoded.
+	// Owned by the caller.
+	States *States
+	Coded  []byte // see EncodeStates
 }
 
 // Embedder turns text into vectors. It is safe for concurrent use. The same

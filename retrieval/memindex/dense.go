@@ -4,8 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/viterin/vek/vek32"
-
+	"footnote/models"
 	"footnote/retrieval"
 )
 
@@ -51,7 +50,7 @@ func (s *state) dense(ctx context.Context, v *view, query []float32, depth int) 
 			if o%blockLen == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if score := -distance(vek32.Dot(query, s.vecs.at(o))); score >= best.floor {
+			if score := -distance(models.Dot(query, s.vecs.at(o))); score >= best.floor {
 				best.offer(uint32(o), score)
 			}
 		}
@@ -84,7 +83,7 @@ func (s *state) distances(query []float32, lexical []retrieval.LexicalHit, dense
 		if out == nil {
 			out = make(map[retrieval.ChunkID]float64)
 		}
-		out[h.ID] = distance(vek32.Dot(query, s.vecs.at(s.docs[h.ID.Document].base+h.ID.Ordinal)))
+		out[h.ID] = distance(models.Dot(query, s.vecs.at(s.docs[h.ID.Document].base+h.ID.Ordinal)))
 	}
 	return out
 }
