@@ -67,6 +67,8 @@ func TestGenerate(t *testing.T) {
 			Request{Question: "Which command makes badges?", Language: "en", Evidence: english("This command makes badges:\n\n```\nmk -b\n```\n\nAnd so on.")}, []string{"[1] (This command makes badges:) mk -b"}, ""},
 		"a sentence that introduces a list brings the list": {
 			Request{Question: "What must I bring for badges?", Language: "en", Evidence: english("For badges I must bring:\n\n- a pen\n- a photo\n\nAnd so on.")}, []string{"[1] For badges I must bring:\n\n- a pen\n- a photo"}, ""},
+		"a question of the document brings its answer": {
+			Request{Question: "Are badges made on Sundays?", Language: "en", Evidence: english("Are badges made on Sundays?\n\nThey are not. Come back later. Or never.")}, []string{"[1] Are badges made on Sundays?\n\nThey are not. Come back later."}, ""},
 		"a sentence that introduces nothing stays": {
 			Request{Question: "What must I bring for badges?", Language: "en", Evidence: english("For badges I must bring:")}, []string{"[1] For badges I must bring:"}, ""},
 		"a list too long to quote whole is quoted from its start": {
@@ -78,7 +80,7 @@ func TestGenerate(t *testing.T) {
 		"evidence without a sentence": {
 			Request{Question: "Where are badges made?", Language: "en", Evidence: english("---")}, nil, "no sentence"},
 		"Korean, judged by the embedder": {
-			Request{Question: "배지는 어디에서 만드나요?", Language: "ko", Evidence: []Evidence{{N: 1, Language: "ko", Content: "배지는 212호에서 만듭니다. 점심은 정오입니다."}}}, []string{"[1] 배지는 212호에서 만듭니다."}, ""},
+			Request{Question: "배지는 어디에서 만드나요?", Language: "ko", Evidence: []Evidence{{N: 1, Language: "ko", Content: "배지는 212호에서 만듭니다.\n\n점심은 정오입니다."}}}, []string{"[1] 배지는 212호에서 만듭니다."}, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -151,5 +153,17 @@ func TestGenerateHonoursCancellation(t *testing.T) {
 	_, err := g.Generate(ctx, Request{Question: "Where?", Language: "en", Evidence: english("Here it is.")})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestStem(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"partners": "partner", "partner": "partner", "staffing": "staff", "policies": "policy", "classes": "class", "class": "class",
+		"used": "used", "updated": "updat", "update": "updat", "bus": "bus", "ring": "ring", "비밀": "비밀", "err-4012": "err-4012", "": "",
+	} {
+		if got := stem(word); got != want {
+			t.Errorf("stem(%q) = %q, want %q", word, got, want)
+		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func readable(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// terms weighs the words of a question by how rare they are in the evidence:
+// terms weighs the stems of a question's words by how rare they are in the evidence:
 // ln(1 + units / units that hold it). Words without meaning of their own weigh
 // nothing, whatever their rarity.
 type terms struct {
@@ -16,10 +16,34 @@ type terms struct {
 	total  float64
 }
 
+// stem takes English endings off, for comparing only: partners, partner. Two
+// words that it makes equal by mistake cost little, as a share counts many.
+func stem(word string) string {
+	for _, r := range []struct{ ending, instead string }{{"ies", "y"}, {"sses", "ss"}, {"ing", ""}, {"ed", ""}, {"es", ""}, {"s", ""}} {
+		if t, ok := strings.CutSuffix(word, r.ending); ok && len(t) >= 3 && !strings.HasSuffix(word, "ss") {
+			return strings.TrimSuffix(t+r.instead, "e")
+		}
+	}
+	if len(word) > 4 {
+		return strings.TrimSuffix(word, "e")
+	}
+	return word
+}
+
+// stems is the set of the words' stems.
+func stems(words []string) map[string]bool {
+	s := make(map[string]bool, len(words))
+	for _, w := range words {
+		s[stem(w)] = true
+	}
+	return s
+}
+
 func weigh(question []string, units []map[string]bool) terms {
 	t := terms{weight: map[string]float64{}}
-	for _, q := range question {
-		if _, done := t.weight[q]; done || function[q] {
+	for _, q := range Content(question) {
+		q = stem(q)
+		if _, done := t.weight[q]; done {
 			continue
 		}
 		n := 0
