@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,6 +45,7 @@ func TestEmbedder(t *testing.T, e models.Embedder) {
 	t.Run("cosine distance is half the squared distance", func(t *testing.T) { testIdentity(t, e) })
 	t.Run("cuts are counted", func(t *testing.T) { testTruncation(t, e) })
 	t.Run("tails inside the window count", func(t *testing.T) { testTails(t, e) })
+	t.Run("token states", func(t *testing.T) { testStates(t, e) })
 	t.Run("a cancelled context ends it", func(t *testing.T) { testCancelledEmbedder(t, e) })
 	t.Run("concurrent callers", func(t *testing.T) { testConcurrent(t, e) })
 }
@@ -169,6 +172,73 @@ func testTails(t *testing.T, e models.Embedder) {
 	}
 	if vs[2].Tokens >= vs[3].Tokens {
 		t.Errorf("tokens over the window are not counted: %d and %d", vs[2].Tokens, vs[3].Tokens)
+	}
+}
+
+// testStates: an embedder that names an encoding gives states of unit length
+// at places that lie in the question in order and say something, and a passage
+// that holds the question's words is nearer than another. One that names none
+// gives none.
+func testStates(t *testing.T, e models.Embedder) {
+	info := e.Info()
+	if info.States == "" {
+		if q, p := query(t, e, samples[0]), passages(t, e, samples[:1])[0]; q.States != nil || p.Coded != nil {
+			t.Error("states without an encoding")
+		}
+		return
+	}
+	if info.States != models.StatesEncoding {
+		t.Fatalf("states in an encoding that nobody knows: %q", info.States)
+	}
+	for _, text := range samples {
+		testStatesOf(t, e, text)
+	}
+	q := query(t, e, samples[0]).States
+	weights := slices.Repeat([]float64{1}, q.Len())
+	ps := passages(t, e, []string{samples[1], samples[2], samples[0]})
+	var got []float64
+	for _, p := range ps {
+		if q := query(t, e, samples[0]); q.Coded != nil || p.States != nil {
+			t.Error("a question encoded, or a passage's states not")
+		}
+		score, err := q.MaxSim(p.Coded, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, score)
+	}
+	if !(got[2] > got[0] && got[0] > got[1] && got[2] < 1.02) {
+		t.Errorf("MaxSim with an answer %.3f, with another text %.3f, with itself %.3f", got[0], got[1], got[2])
+	}
+}
+
+func testStatesOf(t *testing.T, e models.Embedder, text string) {
+	q := query(t, e, text)
+	s, dims := q.States, e.Info().Dimensions
+	if s == nil || s.Dimensions != dims || len(s.Vectors) != s.Len()*dims {
+		t.Fatalf("%.40q: incomplete states", text)
+	}
+	if says := strings.ContainsFunc(text, says); says && s.Len() == 0 || s.Len() > q.Tokens {
+		t.Errorf("%.40q: %d states", text, s.Len())
+	}
+	before := 0
+	for i, p := range s.Places {
+		if v := s.Vectors[i*dims : (i+1)*dims]; math.Abs(Dot(v, v)-1) > 1e-3 {
+			t.Errorf("%.40q: state %d has a squared norm of %v", text, i, Dot(v, v))
+		}
+		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+			continue // places are those of the text as it was read
+		}
+		if p.From < before || p.To < p.From || p.To > len(text) {
+			t.Fatalf("%.40q: places %v of %d bytes", text, s.Places, len(text))
+		}
+		if before = p.From; strings.ContainsFunc(text, says) && !strings.ContainsFunc(text[p.From:p.To], says) {
+			t.Errorf("%.40q: a state of %q", text, text[p.From:p.To])
+		}
+	}
+	rows, err := models.DecodeStates(passages(t, e, []string{text})[0].Coded, dims)
+	if err != nil || len(rows) < min(1, s.Len())*dims {
+		t.Errorf("%.40q: a passage's states: %d numbers, %v", text, len(rows), err)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode"
+	"unicode/utf8"
 
 	"footnote/models"
 )
@@ -50,6 +51,11 @@ func WithDimensions(n int) EmbedderOption {
 	return func(i *models.EmbedderInfo) { i.Dimensions = n }
 }
 
+// WithoutStates makes an embedder that gives vectors alone.
+func WithoutStates() EmbedderOption {
+	return func(i *models.EmbedderInfo) { i.States = "" }
+}
+
 // WithName names another model: its vectors are not comparable with those of
 // the default name.
 func WithName(name string) EmbedderOption {
@@ -59,7 +65,7 @@ func WithName(name string) EmbedderOption {
 // NewEmbedder makes a fake of 64 dimensions and a window of 512 tokens.
 func NewEmbedder(options ...EmbedderOption) *Embedder {
 	e := &Embedder{info: models.EmbedderInfo{
-		Name: "fake", Precision: "fp32", Dimensions: 64, Window: 512,
+		Name: "fake", Precision: "fp32", Dimensions: 64, Window: 512, States: models.StatesEncoding,
 	}}
 	for _, o := range options {
 		o(&e.info)
@@ -86,7 +92,11 @@ func (e *Embedder) EmbedQuery(ctx context.Context, text string) (models.Embeddin
 		return models.Embedding{}, err
 	}
 	e.queries.Add(1)
-	return e.embed("query", text), nil
+	v, states := e.embed("query", text)
+	if e.info.States != "" {
+		v.States = states
+	}
+	return v, nil
 }
 
 // EmbedPassages implements models.Embedder.
@@ -97,7 +107,11 @@ func (e *Embedder) EmbedPassages(ctx context.Context, texts []string) ([]models.
 			return nil, err
 		}
 		e.passages.Add(1)
-		out[i] = e.embed("passage", t)
+		v, states := e.embed("passage", t)
+		if e.info.States != "" {
+			v.Coded = models.EncodeStates(states.Vectors, states.Dimensions)
+		}
+		out[i] = v
 	}
 	return out, nil
 }
@@ -106,23 +120,37 @@ func (e *Embedder) EmbedPassages(ctx context.Context, texts []string) ([]models.
 func (e *Embedder) CountTokens(text string) int { return len(words(text)) }
 
 // embed sums one direction per word, a smaller one for the prefix, and a
-// small constant one, which stands for what all texts of a language share.
-func (e *Embedder) embed(prefix, text string) models.Embedding {
-	ws := append([]string{prefix, ":"}, words(text)...)
-	v := models.Embedding{Tokens: len(ws) + specials}
+// small constant one, which stands for what all texts of a language share. The
+// state of a word is the word's direction and the constant one.
+func (e *Embedder) embed(prefix, text string) (models.Embedding, *models.States) {
+	ps := pieces(text)
+	v := models.Embedding{Tokens: len(ps) + 2 + specials}
 	v.Truncated = v.Tokens > e.info.Window
-	ws = ws[:min(len(ws), e.info.Window-specials)]
+	ps = ps[:min(len(ps), max(0, e.info.Window-specials-2))]
 	sum := make([]float64, e.info.Dimensions)
 	e.add(sum, "", .5)
-	for i, w := range ws {
-		weight := 1.
-		if i < 2 {
-			weight = .1
-		}
-		e.add(sum, w, weight)
+	e.add(sum, prefix, .1)
+	e.add(sum, ":", .1)
+	for _, p := range ps {
+		e.add(sum, p.word, 1)
 	}
 	v.Vector = unit(sum)
-	return v
+	return v, e.states(ps)
+}
+
+func (e *Embedder) states(ps []piece) *models.States {
+	saying := slices.DeleteFunc(slices.Clone(ps), func(p piece) bool { return !strings.ContainsFunc(p.word, says) })
+	if len(saying) == 0 {
+		saying = ps
+	}
+	s := &models.States{Dimensions: e.info.Dimensions}
+	for _, p := range saying {
+		sum := make([]float64, e.info.Dimensions)
+		e.add(sum, "", .5)
+		e.add(sum, p.word, 1)
+		s.Vectors, s.Places = append(s.Vectors, unit(sum)...), append(s.Places, p.Place)
+	}
+	return s
 }
 
 // add adds the word's own direction, of about unit length.
@@ -147,27 +175,45 @@ func unit(sum []float64) []float32 {
 	return v
 }
 
+// piece is one token of a fake and where it lies in the text.
+type piece struct {
+	word string // in lower case
+	models.Place
+}
+
+func pieces(text string) []piece {
+	var ps []piece
+	from := -1 // of the run of letters and digits
+	add := func(from, to int) {
+		ps = append(ps, piece{strings.ToLower(text[from:to]), models.Place{From: from, To: to}})
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case says(r) && from < 0:
+			from = i
+		case !says(r) && from >= 0:
+			add(from, i)
+			from = -1
+		}
+		if !says(r) && !unicode.IsSpace(r) {
+			add(i, i+size)
+		}
+		i += size
+	}
+	if from >= 0 {
+		add(from, len(text))
+	}
+	return ps
+}
+
+func says(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
 func words(text string) []string {
 	var ws []string
-	var run strings.Builder
-	flush := func() {
-		if run.Len() > 0 {
-			ws = append(ws, run.String())
-			run.Reset()
-		}
+	for _, p := range pieces(text) {
+		ws = append(ws, p.word)
 	}
-	for _, r := range strings.ToLower(text) {
-		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r):
-			run.WriteRune(r)
-		case unicode.IsSpace(r):
-			flush()
-		default:
-			flush()
-			ws = append(ws, string(r))
-		}
-	}
-	flush()
 	return ws
 }
 

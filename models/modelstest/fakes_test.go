@@ -10,6 +10,9 @@ import (
 func TestFakeEmbedder(t *testing.T) {
 	t.Parallel()
 	modelstest.TestEmbedder(t, modelstest.NewEmbedder())
+	t.Run("without token states", func(t *testing.T) {
+		modelstest.TestEmbedder(t, modelstest.NewEmbedder(modelstest.WithoutStates()))
+	})
 	t.Run("with another window and size", func(t *testing.T) {
 		modelstest.TestEmbedder(t, modelstest.NewEmbedder(modelstest.WithName("small"), modelstest.WithWindow(64), modelstest.WithDimensions(16)))
 	})
