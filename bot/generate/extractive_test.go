@@ -45,6 +45,12 @@ func TestGenerate(t *testing.T) {
 		"sentences of two passages, in reading order": {
 			Request{Question: "Where are badges made?", Language: "en", Evidence: english("Badges are also made in the lodge.", badges)},
 			[]string{"[1] Badges are also made in the lodge.", "[2] Badges are made in room 212."}, ""},
+		"the best sentence first": {
+			Request{Question: "Where are new badges made?", Language: "en", Evidence: english("New badges are made.\n\nNew passes cost ten.\n\nThis is where new badges are made.")},
+			[]string{"[1] This is where new badges are made.", "[1] New badges are made."}, ""},
+		"neighbours stay in the order of the document": {
+			Request{Question: "Where are new badges made?", Language: "en", Evidence: english("New badges are made there.\n\nThis is where new badges are made.")},
+			[]string{"[1] New badges are made there.", "[1] This is where new badges are made."}, ""},
 		"near but not answering": {
 			Request{Question: "Who may park a bicycle behind the warehouse?", Language: "en", Evidence: english(badges)}, nil, "support"},
 		"a passage that is not relevant supports nothing": {
@@ -76,7 +82,7 @@ func TestGenerate(t *testing.T) {
 			[]string{"[1] For badges I must bring:\n- x" + strings.Repeat("y", 300) + "\n- z" + strings.Repeat("z", 300)}, ""},
 		"a table row with its head": {
 			Request{Question: "What target has a lead with 6 reports?", Language: "en", Evidence: english("| reports | target of a lead |\n|--|--|\n| 5 | 50% |\n| 6 | 40% |")},
-			[]string{"[1] | reports | target of a lead |\n|--|--|\n| 5 | 50% |", "[1] | reports | target of a lead |\n|--|--|\n| 6 | 40% |"}, ""},
+			[]string{"[1] | reports | target of a lead |\n|--|--|\n| 6 | 40% |"}, ""},
 		"evidence without a sentence": {
 			Request{Question: "Where are badges made?", Language: "en", Evidence: english("---")}, nil, "no sentence"},
 		"Korean, judged by the embedder": {
