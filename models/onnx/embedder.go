@@ -31,13 +31,13 @@ func (rt *Runtime) Embedder(card catalog.Card, dir fs.FS) (*Embedder, error) {
 	weights, _ := card.File(catalog.Weights)
 	e := &Embedder{m: m, info: models.EmbedderInfo{
 		Name: card.Name, Precision: card.Precision, SHA256: weights.SHA256,
-		Dimensions: card.Dimensions, Window: card.Window,
+		Dimensions: card.Dimensions, Window: card.Window, States: models.StatesEncoding,
 	}}
 	e.buffers.New = func() any {
 		b := make([]float32, card.Window*card.Dimensions)
 		return &b
 	}
-	if _, err := e.embed("a"); err != nil {
+	if _, err := e.embed("", "a"); err != nil {
 		return nil, errors.Join(m.unfit(err), m.close())
 	}
 	return e, nil
@@ -50,7 +50,7 @@ func (e *Embedder) Info() models.EmbedderInfo { return e.info }
 func (e *Embedder) EmbedQuery(ctx context.Context, text string) (models.Embedding, error) {
 	var v models.Embedding
 	err := e.m.rt.one(ctx, func() (err error) {
-		v, err = e.embed(e.m.card.QueryPrefix + text)
+		v, err = e.embed(e.m.card.QueryPrefix, text)
 		return err
 	})
 	if err != nil {
@@ -63,7 +63,9 @@ func (e *Embedder) EmbedQuery(ctx context.Context, text string) (models.Embeddin
 func (e *Embedder) EmbedPassages(ctx context.Context, texts []string) ([]models.Embedding, error) {
 	out := make([]models.Embedding, len(texts))
 	err := e.m.rt.each(ctx, len(texts), func(i int) (err error) {
-		out[i], err = e.embed(e.m.card.PassagePrefix + texts[i])
+		if out[i], err = e.embed(e.m.card.PassagePrefix, texts[i]); err == nil {
+			out[i].Coded, out[i].States = models.EncodeStates(out[i].States.Vectors, e.info.Dimensions), nil
+		}
 		return err
 	})
 	if err != nil {
@@ -81,29 +83,36 @@ func (e *Embedder) CountTokens(text string) (n int) {
 	return n
 }
 
-// embed makes the vector of a text with its prefix.
-func (e *Embedder) embed(text string) (v models.Embedding, err error) {
+// embed makes the vector and the token states of a text behind its prefix.
+func (e *Embedder) embed(prefix, text string) (v models.Embedding, err error) {
 	err = e.m.use(func() error {
 		tok, window := e.m.tok, e.info.Window
-		pieces := tok.pieces(text)
+		whole := readable(prefix + text)
+		pieces, places := tok.placed(whole)
 		v.Tokens = len(pieces) + tok.specials()
 		v.Truncated = v.Tokens > window
-		pieces = pieces[:min(len(pieces), window-tok.specials())]
-		v.Vector, err = e.infer(joined(tok.lead, pieces, tok.trail))
+		n := min(len(pieces), window-tok.specials())
+		k := keep(whole, places[:n], len(prefix), len(tok.lead))
+		v.States = &models.States{Dimensions: e.info.Dimensions, Places: k.places}
+		v.Vector, v.States.Vectors, err = e.infer(joined(tok.lead, pieces[:n], tok.trail), k.rows)
 		return err
 	})
 	return v, err
 }
 
-func (e *Embedder) infer(ids []int64) ([]float32, error) {
+// infer returns the pooled vector and the states of these rows.
+func (e *Embedder) infer(ids []int64, rows []int) (vector, states []float32, err error) {
 	b := e.buffers.Get().(*[]float32)
 	defer e.buffers.Put(b)
 	n, d := len(ids), e.info.Dimensions
 	hidden := (*b)[:n*d]
-	if err := e.m.run(ids, make([]int64, n), hidden, 1, int64(n), int64(d)); err != nil {
-		return nil, err
+	if err = e.m.run(ids, make([]int64, n), hidden, 1, int64(n), int64(d)); err != nil {
+		return nil, nil, err
 	}
-	return meanPool(hidden, n, d)
+	if vector, err = meanPool(hidden, n, d); err == nil {
+		states, err = unitRows(hidden, rows, d)
+	}
+	return vector, states, err
 }
 
 // meanPool averages n vectors of length d (hidden is n x d, row by row) and

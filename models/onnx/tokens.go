@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/daulet/tokenizers"
+
+	"footnote/models"
 )
 
 // tokenizer splits text as one model does. It is safe for concurrent use.
@@ -72,21 +74,41 @@ func (t *tokenizer) learnSpecials() error {
 }
 
 // pieces splits text without special tokens, however long it is.
+func (t *tokenizer) pieces(text string) []int64 {
+	ids, _ := t.split(readable(text))
+	return ids
+}
+
+// placed is pieces of a readable text with where each lies in it, in bytes.
+func (t *tokenizer) placed(text string) ([]int64, []models.Place) {
+	return t.split(text, tokenizers.WithReturnOffsets())
+}
+
+// readable is the text as the library reads it: it takes C strings, so that a
+// NUL would end the text, and invalid UTF-8 becomes U+FFFD.
+func readable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// split makes the pieces of a readable text, and their places if they are
+// asked for.
 //
 // SECURITY: a special token that a document writes out ("</s>") is left out. A
 // vocabulary that lists it as a piece would otherwise take it for the real one.
-func (t *tokenizer) pieces(text string) []int64 {
-	// The library takes C strings: a NUL would end the text. U+FFFD is what
-	// invalid UTF-8 becomes as well.
-	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
-	ids := t.t.EncodeWithOptions(text, false).IDs
-	out := make([]int64, 0, len(ids))
-	for _, id := range ids {
-		if id := int64(id); !slices.Contains(t.lead, id) && !slices.Contains(t.trail, id) {
-			out = append(out, id)
+func (t *tokenizer) split(text string, options ...tokenizers.EncodeOption) (ids []int64, places []models.Place) {
+	e := t.t.EncodeWithOptions(text, false, options...)
+	ids = make([]int64, 0, len(e.IDs))
+	for i, id := range e.IDs {
+		id := int64(id)
+		if slices.Contains(t.lead, id) || slices.Contains(t.trail, id) {
+			continue
+		}
+		ids = append(ids, id)
+		if e.Offsets != nil {
+			places = append(places, models.Place{From: int(e.Offsets[i][0]), To: int(e.Offsets[i][1])})
 		}
 	}
-	return out
+	return ids, places
 }
 
 func (t *tokenizer) specials() int { return len(t.lead) + len(t.trail) }
