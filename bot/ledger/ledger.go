@@ -109,7 +109,7 @@ func Open(dir string, o Options) (*Ledger, error) {
 	l.queue.idle = sync.NewCond(&l.queue)
 	l.log, err = journal.Open(filepath.Join(dir, File), l.s.replay)
 	if err != nil {
-		return nil, errors.Join(storage(err), lock.Close())
+		return nil, errors.Join(storage(err), giveLock(lock))
 	}
 	l.s.undo = nil
 	l.touched = l.log.Size() > tidySize
@@ -134,7 +134,7 @@ func (l *Ledger) Close() error {
 	l.queue.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(l.log.Close(), l.lock.Close())
+	return errors.Join(l.log.Close(), giveLock(l.lock))
 }
 
 func (l *Ledger) now() time.Time { return stamp(l.o.Now()) }

@@ -8,3 +8,5 @@ import "os"
 func takeLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
+
+func giveLock(f *os.File) error { return f.Close() }

@@ -27,3 +27,9 @@ func takeLock(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// giveLock lets go of the file. It unlocks by name: a process that is being
+// started may hold a copy of the descriptor for a moment.
+func giveLock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}
