@@ -9,7 +9,7 @@ TOOLS  := $(CURDIR)/.cache/bin
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -changed)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check lint vuln race clean
+.PHONY: help demo test build check lint vuln bench race clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -42,6 +42,17 @@ lint: $(TOOLS)/golangci-lint
 
 vuln: $(TOOLS)/govulncheck
 	@.ci/vulncheck $(TOOLS)/govulncheck $(VULNDB)
+
+bench: native .cache/peers/ready ## speed beside hugot, FAISS, tantivy and bleve, as ratios
+	@mkdir -p .cache/bench
+	@go -C cmd/internal/bench build -tags ORT -o $(CURDIR)/.cache/bench/bench .
+	@.cache/bench/bench -python .cache/peers/bin/python
+
+.cache/peers/ready: cmd/internal/bench/requirements.txt
+	@echo "bench: fetching faiss-cpu and tantivy"
+	@rm -rf .cache/peers && python3 -m venv .cache/peers
+	@.cache/peers/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $<
+	@touch $@
 
 race: test ## the same as test, which always has the race detector
 
