@@ -52,6 +52,9 @@ func stateLen(dims int) int { return scaleLen + (dims+1)/2 }
 // passage's MaxSim reads .0007 more with a deviation of .001, the order is as
 // good.
 func EncodeStates(rows []float32, dims int) []byte {
+	if len(rows) == 0 {
+		return nil
+	}
 	out := make([]byte, 0, len(rows)/dims*stateLen(dims))
 	for ; len(rows) >= dims; rows = rows[dims:] {
 		out = encodeState(out, rows[:dims])

@@ -43,6 +43,7 @@ type Options struct {
 type Runtime struct {
 	slots   chan struct{}
 	library string
+	runs    atomic.Int64
 
 	mu     sync.Mutex
 	models []*model
@@ -109,11 +110,22 @@ func (rt *Runtime) one(ctx context.Context, f func() error) error {
 	}
 	select {
 	case rt.slots <- struct{}{}:
-		defer func() { <-rt.slots }()
+		defer rt.leave()
 		return f()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// runsPerTrim spreads the cost of a trim, about a millisecond, over inferences
+// of 3 to 150 ms each.
+const runsPerTrim = 128
+
+func (rt *Runtime) leave() {
+	if rt.runs.Add(1)%runsPerTrim == 0 {
+		trimHeap()
+	}
+	<-rt.slots
 }
 
 // each runs f(0) … f(n-1) over all slots and returns the first error, after
