@@ -110,6 +110,7 @@ type IndexedChunk struct {
 	Chunk  Chunk
 	Terms  []string // analysed Text, in order, with repetitions
 	Vector []float32
+	States []byte // token states of Text in the encoding that the manifest names; nil: none
 }
 
 // Publication is one document revision, whole: it becomes visible in one step
@@ -143,6 +144,7 @@ type Query struct {
 	Terms  []string  // analysed question; none: the lexical leg is empty
 	Vector []float32 // of the generation's own embedder; nil: the dense leg is empty
 	Depth  int       // hits per leg
+	Count  []string  // terms to count, those of the lexical leg or not
 }
 
 // LexicalHit is a chunk found by BM25. Ties order by id.
@@ -167,6 +169,11 @@ type Candidates struct {
 	// among the dense ones, where the query has a vector. The gate needs one:
 	// a hit whose distance is unknown is no evidence.
 	Distances map[ChunkID]float64
+
+	// Chunks is the number of admitted chunks, Holding how many of them hold
+	// each term of Query.Count that any does.
+	Chunks  int
+	Holding map[string]int
 }
 
 // Passage is a chunk with what a reply says of its document.
@@ -193,7 +200,7 @@ type DocumentInfo struct {
 }
 
 // Reader reads one generation. Every method takes the grant and shows nothing
-// outside it: not in results, counts, scores, order or Missing. Readers are
+// outside it: not in results, counts, scores, order, Missing or Holding. Readers are
 // safe for concurrent use beside publications.
 type Reader interface {
 	// Manifest says what made the generation.
@@ -206,6 +213,10 @@ type Reader interface {
 	// Passages loads chunks in the order asked, checking access anew. What
 	// the grant does not admit, or is no longer there, is left out.
 	Passages(ctx context.Context, grant acl.Grant, ids []ChunkID) ([]Passage, error)
+	// States loads the token states of chunks, one for each id in the order
+	// asked, checking access anew. What the grant does not admit, is no longer
+	// there or has none is nil.
+	States(ctx context.Context, grant acl.Grant, ids []ChunkID) ([][]byte, error)
 	// Document loads one revision ("": the current one) with its canonical
 	// text. Superseded revisions stay readable under the document's current
 	// access list until compaction. ErrNotFound for absent and forbidden.

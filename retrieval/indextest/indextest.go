@@ -54,6 +54,8 @@ func Run(t *testing.T, open func(t *testing.T) retrieval.Store) {
 		{"depth bounds each leg", depthBounds},
 		{"missing terms", missingTerms},
 		{"passages", passages},
+		{"token states", tokenStates},
+		{"terms are counted inside the grant", countsTerms},
 		{"revisions stay readable", revisions},
 		{"documents", documents},
 		{"publishing the same revision again replaces it", sameRevision},
@@ -71,11 +73,12 @@ func Run(t *testing.T, open func(t *testing.T) retrieval.Store) {
 // Manifest is a manifest as a caller hands it to Create.
 func Manifest() retrieval.Manifest {
 	return retrieval.Manifest{Extractor: "extract/1", Chunker: "structure/1", Analysis: "words/1",
-		Embedder: models.EmbedderInfo{Name: "fake", Precision: "fp32", SHA256: "00", Dimensions: Dimensions, Window: 512}}
+		Embedder: models.EmbedderInfo{Name: "fake", Precision: "fp32", SHA256: "00", Dimensions: Dimensions, Window: 512, States: models.StatesEncoding}}
 }
 
 // Publication makes a document with one chunk for each text. The terms are the
-// text's words, the vector depends on the text alone.
+// text's words, vector and token states depend on the text alone; an empty text
+// has no states.
 func Publication(id, rev string, list acl.List, texts ...string) retrieval.Publication {
 	d := retrieval.Document{ID: retrieval.DocumentID(id), Revision: retrieval.Revision(rev), Path: "docs/" + id + ".md",
 		Title: strings.ToUpper(id), Format: "markdown", Language: "en", Canonical: strings.Join(texts, "\n")}
@@ -89,7 +92,7 @@ func Publication(id, rev string, list acl.List, texts ...string) retrieval.Publi
 				Section: []string{"Part", fmt.Sprint(i)}, Kind: "text", Locator: fmt.Sprintf("#char=%d,%d", span.From, span.To),
 				Span: span, Content: text, Text: "[" + d.Title + "]\n" + text,
 			},
-			Terms: strings.Fields(text), Vector: Vector(angle(text)),
+			Terms: strings.Fields(text), Vector: Vector(angle(text)), States: States(text),
 		})
 		runes, bytes = span.To+1, span.ToByte+1
 	}
@@ -101,6 +104,15 @@ func Publication(id, rev string, list acl.List, texts ...string) retrieval.Publi
 func Vector(degrees float64) []float32 {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	return []float32{float32(cos), float32(sin), 0}
+}
+
+// States are the token states of a text: one for each word.
+func States(text string) []byte {
+	var rows []float32
+	for _, w := range strings.Fields(text) {
+		rows = append(rows, Vector(angle(w))...)
+	}
+	return models.EncodeStates(rows, Dimensions)
 }
 
 // angle gives a text one of 36 angles.
@@ -137,14 +149,17 @@ func search(t *testing.T, g retrieval.Generation, grant acl.Grant, q retrieval.Q
 	return c
 }
 
-// ask is a query that meets every chunk with this word, and every vector.
+// ask is a query that meets every chunk with this word, and every vector, and
+// counts what it asks for.
 func ask(words string) retrieval.Query {
-	return retrieval.Query{Terms: strings.Fields(words), Vector: Vector(30), Depth: 1000}
+	terms := strings.Fields(words)
+	return retrieval.Query{Terms: terms, Vector: Vector(30), Depth: 1000, Count: terms}
 }
 
 // seen is what one grant can learn of one document, over every read path.
 type seen struct {
 	Lexical, Dense, Known bool // Known: a word of it alone is not Missing
+	Counted, States       bool
 	Passage, Text, Listed bool
 }
 
@@ -160,10 +175,13 @@ func look(t *testing.T, g retrieval.Generation, grant acl.Grant, p retrieval.Pub
 	for _, h := range c.Dense {
 		s.Dense = s.Dense || h.ID.Document == id
 	}
-	s.Known = len(c.Missing) == 0
+	s.Known, s.Counted = len(c.Missing) == 0, c.Holding[string(id)] > 0
 	ps, err := g.Passages(t.Context(), grant, []retrieval.ChunkID{p.Chunks[0].Chunk.ID})
 	fatal(t, err)
 	s.Passage = len(ps) == 1
+	states, err := g.States(t.Context(), grant, []retrieval.ChunkID{p.Chunks[0].Chunk.ID})
+	fatal(t, err)
+	s.States = len(states) == 1 && states[0] != nil
 	_, err = g.Document(t.Context(), grant, id, "")
 	if err != nil && !errors.Is(err, retrieval.ErrNotFound) {
 		t.Fatal(err)
@@ -179,7 +197,7 @@ func look(t *testing.T, g retrieval.Generation, grant acl.Grant, p retrieval.Pub
 
 // all and none are the two answers that there may be: access is whole.
 var (
-	all  = seen{true, true, true, true, true, true}
+	all  = seen{true, true, true, true, true, true, true, true}
 	none = seen{}
 )
 

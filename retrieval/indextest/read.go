@@ -86,7 +86,7 @@ func rankingEqualsModel(t *testing.T, s retrieval.Store) {
 			now[id] = Publication(id, fmt.Sprintf("r%d", step), lists[r.IntN(len(lists))], texts...)
 			publish(t, g, now[id])
 		}
-		q := retrieval.Query{Terms: strings.Fields(text() + " nowhere"), Vector: angle(), Depth: 1 + r.IntN(40)}
+		q := retrieval.Query{Terms: strings.Fields(text() + " nowhere"), Vector: angle(), Depth: 1 + r.IntN(40), Count: strings.Fields(text() + " nowhere")}
 		for n, grant := range grants {
 			want, got := model(now, grant, q), search(t, g, grant, q)
 			diff(t, fmt.Sprintf("step %d, grant %d, %v", step, n, q.Terms), want, got, cmpopts.EquateApprox(0, 1e-6), cmpopts.EquateEmpty())
@@ -111,6 +111,12 @@ func model(docs map[string]retrieval.Publication, grant acl.Grant, q retrieval.Q
 		length += len(ch.Terms)
 		for _, w := range slices.Compact(slices.Sorted(slices.Values(ch.Terms))) {
 			holding[w]++
+		}
+	}
+	c.Chunks, c.Holding = len(chunks), map[string]int{}
+	for _, w := range q.Count {
+		if n := holding[w]; n > 0 {
+			c.Holding[w] = n
 		}
 	}
 	for _, ch := range chunks {
@@ -253,6 +259,69 @@ func passages(t *testing.T, s retrieval.Store) {
 	diff(t, "passages", want, got, cmpopts.EquateEmpty())
 	if none, err := g.Passages(t.Context(), system.Grant(), nil); len(none) != 0 || err != nil {
 		t.Errorf("no ids give %v, %v", none, err)
+	}
+}
+
+func tokenStates(t *testing.T, s retrieval.Store) {
+	g := create(t, s)
+	p := Publication("d", "r2", everyone(), "one", "", "비밀번호 three")
+	large := Publication("large", "r1", everyone(), strings.Repeat("word ", 5000))
+	publish(t, g, Publication("d", "r1", everyone(), "older"), p, large, Publication("e", "r1", acl.NewList(acl.Group("x")), "hidden"))
+	id := func(doc, rev string, n int) retrieval.ChunkID {
+		return retrieval.ChunkID{Document: retrieval.DocumentID(doc), Revision: retrieval.Revision(rev), Ordinal: n}
+	}
+	ids := []retrieval.ChunkID{
+		id("d", "r2", 2), id("d", "r1", 0), id("e", "r1", 0), id("d", "r2", 3), id("d", "r2", -1), id("nowhere", "r1", 0),
+		id("d", "r2", 0), id("d", "r2", 1), id("large", "r1", 0), id("d", "r2", 2),
+	}
+	three := States("비밀번호 three")
+	want := [][]byte{three, nil, nil, nil, nil, nil, States("one"), nil, large.Chunks[0].States, three}
+	got, err := g.States(t.Context(), person("ada", acl.Everyone), ids)
+	fatal(t, err)
+	diff(t, "states", want, got)
+	for i := range got {
+		for j := range got[i] {
+			got[i][j] = 0 // the caller's own
+		}
+	}
+	fatal(t, g.SetAccess(t.Context(), "large", acl.NewList(acl.Group("x"))))
+	want[8] = nil
+	if got, err = g.States(t.Context(), person("ada", acl.Everyone), ids); err != nil {
+		t.Fatal(err)
+	}
+	diff(t, "states after a revocation", want, got)
+	got, err = g.States(t.Context(), acl.Grant{}, ids)
+	fatal(t, err)
+	diff(t, "states for nobody", make([][]byte, len(ids)), got)
+	if none, err := g.States(t.Context(), system.Grant(), nil); len(none) != 0 || err != nil {
+		t.Errorf("no ids give %v, %v", none, err)
+	}
+}
+
+func countsTerms(t *testing.T, s retrieval.Store) {
+	g := create(t, s)
+	publish(t, g, Publication("a", "r0", everyone(), "key older"), Publication("a", "r1", everyone(), "key key", "lunch"),
+		Publication("b", "r1", everyone(), "key lunch"), Publication("c", "r1", acl.NewList(acl.Group("x")), "key secret", "secret"))
+	ada, both := person("ada", acl.Everyone), person("eve", acl.Everyone, acl.Group("x"))
+	for _, c := range []struct {
+		name   string
+		query  retrieval.Query
+		mine   map[string]int
+		theirs map[string]int
+	}{
+		{"terms of the question", ask("key lunch"), map[string]int{"key": 2, "lunch": 2}, map[string]int{"key": 3, "lunch": 2}},
+		{"a term twice", ask("key key"), map[string]int{"key": 2}, map[string]int{"key": 3}},
+		{"a term of what may not be read", ask("secret"), nil, map[string]int{"secret": 2}},
+		{"a term of an older revision", ask("older"), nil, nil},
+		{"a term that is not searched for", retrieval.Query{Terms: []string{"lunch"}, Count: []string{"key"}, Depth: 3}, map[string]int{"key": 2}, map[string]int{"key": 3}},
+		{"nothing to count", retrieval.Query{Terms: []string{"lunch"}, Depth: 3}, nil, nil},
+		{"no hits wanted", retrieval.Query{Count: []string{"key"}}, map[string]int{"key": 2}, map[string]int{"key": 3}},
+	} {
+		mine, theirs, nobody := search(t, g, ada, c.query), search(t, g, both, c.query), search(t, g, acl.Grant{}, c.query)
+		diff(t, c.name, c.mine, mine.Holding, cmpopts.EquateEmpty())
+		diff(t, c.name+", with the group", c.theirs, theirs.Holding, cmpopts.EquateEmpty())
+		diff(t, c.name+", for nobody", map[string]int{}, nobody.Holding, cmpopts.EquateEmpty())
+		diff(t, c.name+": chunks", []int{3, 5, 0}, []int{mine.Chunks, theirs.Chunks, nobody.Chunks})
 	}
 }
 

@@ -211,7 +211,7 @@ func copied(t *testing.T, s retrieval.Store) {
 	g := create(t, s)
 	p, twin := Publication("doc", "r1", everyone(), "doc one"), Publication("doc", "r1", everyone(), "doc one")
 	publish(t, g, p)
-	p.Chunks[0].Vector[0], p.Chunks[0].Terms[0], p.Chunks[0].Chunk.Section[0] = 9, "spoilt", "spoilt"
+	p.Chunks[0].Vector[0], p.Chunks[0].Terms[0], p.Chunks[0].Chunk.Section[0], p.Chunks[0].States[0] = 9, "spoilt", "spoilt", 9
 	c := search(t, g, system.Grant(), retrieval.Query{Terms: []string{"doc"}, Vector: twin.Chunks[0].Vector, Depth: 9})
 	if len(c.Lexical) != 1 || len(c.Dense) != 1 || c.Dense[0].Distance > 1e-6 {
 		t.Errorf("the caller's changes reached the index: %v", c)
@@ -219,6 +219,9 @@ func copied(t *testing.T, s retrieval.Store) {
 	ps, err := g.Passages(t.Context(), system.Grant(), []retrieval.ChunkID{twin.Chunks[0].Chunk.ID})
 	fatal(t, err)
 	diff(t, "chunk", twin.Chunks[0].Chunk, ps[0].Chunk)
+	states, err := g.States(t.Context(), system.Grant(), []retrieval.ChunkID{twin.Chunks[0].Chunk.ID})
+	fatal(t, err)
+	diff(t, "states", [][]byte{twin.Chunks[0].States}, states)
 }
 
 func cancelled(t *testing.T, s retrieval.Store) {
@@ -229,10 +232,11 @@ func cancelled(t *testing.T, s retrieval.Store) {
 	cancel()
 	_, searchErr := g.Search(ctx, system.Grant(), ask("doc"))
 	_, passagesErr := g.Passages(ctx, system.Grant(), []retrieval.ChunkID{p.Chunks[0].Chunk.ID})
+	_, statesErr := g.States(ctx, system.Grant(), []retrieval.ChunkID{p.Chunks[0].Chunk.ID})
 	_, documentErr := g.Document(ctx, system.Grant(), "doc", "")
 	_, documentsErr := g.Documents(ctx, system.Grant())
 	for name, err := range map[string]error{
-		"Search": searchErr, "Passages": passagesErr, "Document": documentErr, "Documents": documentsErr,
+		"Search": searchErr, "Passages": passagesErr, "States": statesErr, "Document": documentErr, "Documents": documentsErr,
 		"Publish":   g.Publish(ctx, Publication("doc", "r2", everyone(), "fresh")),
 		"Remove":    g.Remove(ctx, "doc"),
 		"SetAccess": g.SetAccess(ctx, "doc", acl.NewList(acl.Group("hr"))),

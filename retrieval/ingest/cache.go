@@ -18,17 +18,18 @@ import (
 // CacheFile is the cache's name in the data directory.
 const CacheFile = "vectors.log"
 
-// cacheBytes bounds the cache file: 160,000 vectors of 384 dimensions.
-const cacheBytes = 256 << 20
+// cacheBytes bounds the cache file: 30,000 chunks with token states, 600,000
+// vectors of 384 dimensions without.
+const cacheBytes = 1 << 30
 
-// Cache keeps vectors by model and text on disk. It can only save work: what
-// is damaged is thrown away, and a vector is found only under the exact name
+// Cache keeps embeddings by model and text on disk. It can only save work: what
+// is damaged is thrown away, and an embedding is found only under the exact name
 // of the model and the exact text. Beyond its bound the older half goes. It is
 // safe for concurrent use.
 //
 // Format: a retrieval/journal; a record's head holds for each of its parts
 // key [32]byte, tokens u32, truncated u8; a part is a vector, float32, all
-// little-endian.
+// little-endian, and the encoded token states.
 type Cache struct {
 	model []byte
 	dims  int
@@ -42,7 +43,7 @@ type Cache struct {
 type cacheKey [sha256.Size]byte
 
 type cached struct {
-	vector    journal.Part
+	part      journal.Part
 	tokens    uint32
 	truncated bool
 }
@@ -106,10 +107,10 @@ func (c *Cache) get(text string) (models.Embedding, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[c.key(text)]
-	if !ok || int(e.vector.Len) != c.dims*4 {
+	if !ok || int(e.part.Len) < c.dims*4 {
 		return models.Embedding{}, false
 	}
-	raw, err := c.log.Read(e.vector)
+	raw, err := c.log.Read(e.part)
 	if err != nil {
 		return models.Embedding{}, false
 	}
@@ -117,7 +118,11 @@ func (c *Cache) get(text string) (models.Embedding, bool) {
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
-	return models.Embedding{Vector: v, Tokens: int(e.tokens), Truncated: e.truncated}, true
+	out := models.Embedding{Vector: v, Tokens: int(e.tokens), Truncated: e.truncated}
+	if states := raw[4*c.dims:]; len(states) > 0 {
+		out.Coded = states
+	}
+	return out, true
 }
 
 // put adds the embeddings of texts.
@@ -131,11 +136,11 @@ func (c *Cache) put(texts []string, es []models.Embedding) error {
 		head = append(head, k[:]...)
 		head = binary.LittleEndian.AppendUint32(head, uint32(e.Tokens))
 		head = append(head, flag(e.Truncated))
-		part := make([]byte, 0, len(e.Vector)*4)
+		part := make([]byte, 0, len(e.Vector)*4+len(e.Coded))
 		for _, x := range e.Vector {
 			part = binary.LittleEndian.AppendUint32(part, math.Float32bits(x))
 		}
-		parts = append(parts, part)
+		parts = append(parts, append(part, e.Coded...))
 	}
 	r, err := c.log.Append(head, parts...)
 	if err != nil {
@@ -166,10 +171,10 @@ func (c *Cache) trim() error {
 	kept := map[cacheKey]cached{}
 	from := c.log.Size() / 2
 	for k, e := range c.entries {
-		if e.vector.Offset < from {
+		if e.part.Offset < from {
 			continue
 		}
-		raw, err := c.log.Read(e.vector)
+		raw, err := c.log.Read(e.part)
 		if err != nil {
 			continue
 		}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"footnote/acl/system"
 	"footnote/models"
 	"footnote/models/modelstest"
+	"footnote/retrieval"
 )
 
 func TestCache(t *testing.T) {
@@ -94,5 +96,40 @@ func TestCache_StaysWithinItsBound(t *testing.T) {
 	}
 	if n := len(c.entries); n < 15 {
 		t.Errorf("only %d are left", n)
+	}
+}
+
+// Token states reach the index as the embedder gave them, from the model and
+// from the cache alike; where there are none, none are stored.
+func TestTokenStatesReachTheIndex(t *testing.T) {
+	t.Parallel()
+	folder := newFolder(t, map[string]string{"a.md": "# Title\n\n" + text("alpha one")})
+	for name, model := range map[string]*modelstest.Embedder{
+		"with states": modelstest.NewEmbedder(), "without": modelstest.NewEmbedder(modelstest.WithoutStates()),
+	} {
+		b := open(t, t.TempDir(), model)
+		chunks := 0
+		for range 2 { // the second time the cache has them
+			b.ingest(folder, How{Rebuild: true})
+			g, err := b.store.Open(t.Context(), "")
+			must(t, err)
+			docs, err := g.Documents(t.Context(), system.Grant())
+			must(t, err)
+			chunks = docs[0].Chunks
+			ids := []retrieval.ChunkID{{Document: docs[0].ID, Revision: docs[0].Revision}}
+			got, err := g.States(t.Context(), system.Grant(), ids)
+			must(t, err)
+			passages, err := g.Passages(t.Context(), system.Grant(), ids)
+			must(t, err)
+			want, err := model.EmbedPassages(t.Context(), []string{passages[0].Chunk.Text})
+			must(t, err)
+			if diff := cmp.Diff([][]byte{want[0].Coded}, got); diff != "" {
+				t.Errorf("%s:\n%s", name, diff)
+			}
+		}
+		if n := model.Passages(); n != chunks+2 { // and two for this test
+			t.Errorf("%s: %d passages embedded for %d chunks", name, n, chunks)
+		}
+		b.close()
 	}
 }

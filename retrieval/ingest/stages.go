@@ -193,7 +193,7 @@ func (e *embedding) batch(ctx context.Context, batch []retrieval.IndexedChunk) (
 		if found[i].Vector == nil {
 			found[i] = found[seen[batch[i].Chunk.Text]]
 		}
-		batch[i].Vector = found[i].Vector
+		batch[i].Vector, batch[i].States = found[i].Vector, found[i].Coded
 		if found[i].Truncated {
 			cut++
 		}

@@ -78,8 +78,8 @@ func (g *Generation) copy(w *journal.Rewrite, fresh *state, doc *document) error
 	}
 	p.access = g.state.classes[doc.class]
 	g.renumber(&p, fresh)
-	parts := []journal.Part{doc.text}
-	if err := g.emit(w, fresh, p.encode(), append(parts, doc.passages...)); err != nil {
+	parts := slices.Concat([]journal.Part{doc.text}, doc.passages, doc.states)
+	if err := g.emit(w, fresh, p.encode(), parts); err != nil {
 		return err
 	}
 	for _, r := range doc.kept() {

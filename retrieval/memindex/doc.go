@@ -2,8 +2,8 @@
 // over a directory, with no server. It is the default.
 //
 // Its one idea: memory holds what ranking needs (vectors, postings, access
-// lists, where each text lies), the disk holds the texts, and one log holds
-// both, so that a document becomes visible and durable in the same step.
+// lists, where each text lies), the disk holds the texts and the token states,
+// and one log holds both, so that a document becomes visible and durable in the same step.
 //
 // Data directory:
 //

@@ -19,7 +19,7 @@ import (
 const (
 	manifestFile = "manifest.json"
 	logFile      = "index.log"
-	rebuild      = "build the index anew with: footnote index build"
+	rebuild      = "build the index anew with: footnote ingest --rebuild FOLDER"
 )
 
 // validName keeps names from leaving the directory.

@@ -77,6 +77,7 @@ func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Qu
 	v := g.views.of(g.state, grant)
 	found, missing := g.state.weigh(v, q.Terms)
 	c.Missing = missing
+	c.Chunks, c.Holding = v.chunks, g.state.holding(v, q.Count)
 	if q.Depth < 1 {
 		return c, ctx.Err()
 	}
@@ -119,6 +120,16 @@ func (g *Generation) admitted(grant acl.Grant, id retrieval.DocumentID) *documen
 	return doc
 }
 
+// holder returns the document that has the chunk in its visible revision, if
+// the grant admits it. The caller holds mu.
+func (g *Generation) holder(grant acl.Grant, id retrieval.ChunkID) *document {
+	doc := g.admitted(grant, id.Document)
+	if doc == nil || doc.revision != id.Revision || id.Ordinal < 0 || id.Ordinal >= doc.chunks {
+		return nil
+	}
+	return doc
+}
+
 // Passages loads chunks in the order asked.
 func (g *Generation) Passages(ctx context.Context, grant acl.Grant, ids []retrieval.ChunkID) ([]retrieval.Passage, error) {
 	g.mu.RLock()
@@ -128,8 +139,8 @@ func (g *Generation) Passages(ctx context.Context, grant acl.Grant, ids []retrie
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		doc := g.admitted(grant, id.Document)
-		if doc == nil || doc.revision != id.Revision || id.Ordinal < 0 || id.Ordinal >= doc.chunks {
+		doc := g.holder(grant, id)
+		if doc == nil {
 			continue
 		}
 		c, err := g.chunk(doc, id)
@@ -153,6 +164,28 @@ func (g *Generation) chunk(doc *document, id retrieval.ChunkID) (retrieval.Chunk
 		return retrieval.Chunk{}, fmt.Errorf("%w: %w", retrieval.ErrCorrupt, err)
 	}
 	return c, nil
+}
+
+// States loads the token states of chunks in the order asked.
+func (g *Generation) States(ctx context.Context, grant acl.Grant, ids []retrieval.ChunkID) ([][]byte, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	out := make([][]byte, len(ids))
+	for i, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		doc := g.holder(grant, id)
+		if doc == nil || doc.states[id.Ordinal].Len == 0 {
+			continue
+		}
+		raw, err := g.log.Read(doc.states[id.Ordinal])
+		if err != nil {
+			return nil, fmt.Errorf("loading token states of chunk %s: %w", id, storage(err))
+		}
+		out[i] = raw
+	}
+	return out, nil
 }
 
 // Document loads one revision with its canonical text.
@@ -222,6 +255,9 @@ func (g *Generation) Publish(ctx context.Context, p retrieval.Publication) error
 	parts := [][]byte{[]byte(p.Document.Canonical)}
 	for _, c := range p.Chunks {
 		parts = append(parts, encodePassage(c.Chunk))
+	}
+	for _, c := range p.Chunks {
+		parts = append(parts, c.States)
 	}
 	g.writing.Lock()
 	defer g.writing.Unlock()

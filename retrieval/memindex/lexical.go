@@ -64,6 +64,24 @@ func (s *state) weigh(v *view, terms []string) (found []weighted, missing []stri
 	return found, missing
 }
 
+// holding counts the admitted chunks that hold each term, where any does.
+func (s *state) holding(v *view, terms []string) map[string]int {
+	var out map[string]int
+	for _, t := range terms {
+		number, known := s.numbers[t]
+		if !known {
+			continue
+		}
+		if n := v.frequency(s, number); n > 0 {
+			if out == nil {
+				out = make(map[string]int, len(terms))
+			}
+			out[t] = n
+		}
+	}
+	return out
+}
+
 // lexical ranks the admitted chunks by BM25. scores is zeroed scratch of one
 // number for each ordinal.
 func (s *state) lexical(ctx context.Context, v *view, found []weighted, scores []float64, depth int) ([]retrieval.LexicalHit, error) {

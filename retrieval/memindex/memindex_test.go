@@ -95,6 +95,7 @@ func TestClosedStore(t *testing.T) {
 type everything struct {
 	Documents  []retrieval.DocumentInfo
 	Passages   []retrieval.Passage
+	States     [][]byte
 	Canonical  []retrieval.Document
 	Candidates retrieval.Candidates
 	Counts     retrieval.Counts
@@ -127,9 +128,15 @@ func readAll(g retrieval.Generation) (e everything, err error) {
 			return e, err
 		}
 		e.Passages = append(e.Passages, ps...)
+		states, err := g.States(ctx, system.Grant(), ids)
+		if err != nil {
+			return e, err
+		}
+		e.States = append(e.States, states...)
 	}
 	e.Counts = g.Counts()
-	q := retrieval.Query{Terms: []string{"common", "w1", "w2", "nowhere"}, Vector: indextest.Vector(0), Depth: 1000}
+	words := []string{"common", "w1", "w2", "nowhere"}
+	q := retrieval.Query{Terms: words, Vector: indextest.Vector(0), Depth: 1000, Count: words}
 	e.Candidates, err = g.Search(ctx, system.Grant(), q)
 	return e, err
 }
@@ -267,7 +274,7 @@ func TestOpenRefuses(t *testing.T) {
 	otherFormat := func(t *testing.T, s *Store, name string) {
 		m, err := s.manifest(name)
 		must(t, err)
-		m.Format = "memindex/0"
+		m.Format = "memindex/1"
 		must(t, writeManifest(s.path(name, manifestFile), m))
 	}
 	for _, c := range []struct {
@@ -276,7 +283,7 @@ func TestOpenRefuses(t *testing.T) {
 		is    error
 		says  string
 	}{
-		{"generation of another format", otherFormat, retrieval.ErrFormat, "footnote index build"},
+		{"generation of another format", otherFormat, retrieval.ErrFormat, "footnote ingest --rebuild FOLDER"},
 		{"manifest of another generation", func(t *testing.T, s *Store, name string) {
 			m, err := s.manifest(name)
 			must(t, err)
@@ -291,7 +298,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, os.ErrNotExist, "there is no generation"},
 		{"log without its header", func(t *testing.T, s *Store, name string) {
 			must(t, os.WriteFile(s.path(name, logFile), []byte("something else entirely"), 0o600))
-		}, retrieval.ErrCorrupt, "footnote index build"},
+		}, retrieval.ErrCorrupt, "footnote ingest --rebuild FOLDER"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -311,6 +318,42 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("the refused generation is gone: %v", err)
 			}
 		})
+	}
+}
+
+// Token states are not read on opening, and a change in them is noticed when
+// they are.
+func TestChangedTokenStates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := Open(dir)
+	must(t, err)
+	g := create(t, s)
+	p := indextest.Publication("doc", "r1", acl.NewList(acl.Everyone), "one", "two")
+	must(t, g.Publish(t.Context(), p))
+	at := g.state.docs["doc"].states[1].Offset
+	// The last record is checked whole on opening; this one must not be it.
+	must(t, g.Publish(t.Context(), indextest.Publication("other", "r1", acl.NewList(acl.Everyone), "three")))
+	must(t, s.Close())
+	file := s.path(g.manifest.Name, logFile)
+	raw, err := os.ReadFile(file)
+	must(t, err)
+	raw[at] ^= 1
+	must(t, os.WriteFile(file, raw, 0o600))
+	again, err := openStore(t, dir).Open(t.Context(), g.manifest.Name)
+	must(t, err)
+	ids := []retrieval.ChunkID{p.Chunks[0].Chunk.ID, p.Chunks[1].Chunk.ID}
+	ps, err := again.Passages(t.Context(), system.Grant(), ids)
+	if len(ps) != 2 || err != nil {
+		t.Errorf("%d passages, %v", len(ps), err)
+	}
+	states, err := again.States(t.Context(), system.Grant(), ids[:1])
+	if diff := cmp.Diff([][]byte{p.Chunks[0].States}, states); diff != "" || err != nil {
+		t.Errorf("states beside the changed ones: %v\n%s", err, diff)
+	}
+	states, err = again.States(t.Context(), system.Grant(), ids)
+	if states != nil || !errors.Is(err, retrieval.ErrCorrupt) || !strings.Contains(err.Error(), "doc@r1#00001") {
+		t.Errorf("changed states: %v, %v", states, err)
 	}
 }
 

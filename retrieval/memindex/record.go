@@ -14,7 +14,7 @@ import (
 
 // Heads of the log's records, fields as varints and length-prefixed strings:
 //
-//	publish     meta list terms chunks vectors   parts: canonical text, then one per chunk (passage)
+//	publish     meta list terms chunks vectors   parts: canonical text, then one per chunk (passage), then one per chunk (token states)
 //	remove      id
 //	set-access  id list
 //	archive     meta                             parts: canonical text of a superseded revision

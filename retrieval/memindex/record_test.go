@@ -78,12 +78,12 @@ func FuzzApply(f *testing.F) {
 	access.list(acl.NewList(acl.Everyone))
 	archive.meta(p.meta)
 	for _, head := range [][]byte{p.encode(), remove, access, archive, {}, {0}, {9, 9}} {
-		f.Add(head, len(p.chunks)+1)
+		f.Add(head, 2*len(p.chunks)+1)
 		f.Add(head, 1)
 	}
 	f.Fuzz(func(t *testing.T, head []byte, parts int) {
 		s := newState(2)
-		must(t, s.apply(journal.Record{Parts: make([]journal.Part, 3)}, p.encode()))
+		must(t, s.apply(journal.Record{Parts: make([]journal.Part, 1+2*len(p.chunks))}, p.encode()))
 		if err := s.apply(journal.Record{Parts: make([]journal.Part, max(0, min(parts, 100)))}, head); err != nil {
 			return
 		}

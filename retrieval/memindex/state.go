@@ -22,6 +22,7 @@ type document struct {
 	head     journal.Part
 	text     journal.Part // canonical
 	passages []journal.Part
+	states   []journal.Part
 	size     int64      // of its record
 	past     []revision // superseded ones, oldest first
 }
@@ -77,7 +78,7 @@ func (s *state) apply(r journal.Record, head []byte) error {
 	switch head[0] {
 	case kindPublish:
 		p, err := decodePublished(head[1:], s.dims)
-		if err == nil && len(r.Parts) != 1+len(p.chunks) {
+		if err == nil && len(r.Parts) != 1+2*len(p.chunks) {
 			err = errRecord
 		}
 		if err != nil {
@@ -117,7 +118,8 @@ func (s *state) publish(r journal.Record, p published) error {
 	}
 	doc := &document{
 		meta: p.meta, class: s.class(p.access), base: len(s.owners), chunks: len(p.chunks),
-		head: r.Head, text: r.Parts[0], passages: r.Parts[1:], size: r.Size,
+		head: r.Head, text: r.Parts[0], size: r.Size,
+		passages: r.Parts[1:][:len(p.chunks)], states: r.Parts[1+len(p.chunks):],
 	}
 	if old := s.docs[doc.id]; old != nil {
 		doc.past = slices.DeleteFunc(append(old.past, revision{old.meta, old.text}), func(r revision) bool {

@@ -18,7 +18,7 @@ import (
 
 // Format names the layout of a generation. A generation of another format is
 // refused, never converted or deleted.
-const Format = "memindex/1"
+const Format = "memindex/2"
 
 // Store is a data directory, held by this process until Close. It is safe for
 // concurrent use.
