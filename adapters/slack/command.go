@@ -1,0 +1,126 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"footnote/adapters/slack/event"
+	"footnote/adapters/slack/render"
+	"footnote/bot/desk"
+	"footnote/bot/ledger"
+)
+
+// onCommand takes a slash command and returns what its acknowledgement says.
+// Slack does not repeat commands.
+func (a *Adapter) onCommand(ctx context.Context, c event.Command) any {
+	me := a.self.Load()
+	if c.User == "" || c.Team != me.team && me.enterprise == "" {
+		return nil
+	}
+	switch strings.TrimPrefix(c.Name, "/") {
+	case "ask":
+		return a.onAsk(ctx, c)
+	case "footnote":
+		return onlyYou(a.onFootnote(ctx, c))
+	}
+	return onlyYou(render.HelpText(a.c.Name))
+}
+
+func onlyYou(text string) any {
+	m := render.Literal(text)
+	return map[string]any{"response_type": "ephemeral", "text": m.Text, "blocks": m.Blocks}
+}
+
+// onAsk asks privately. A command says nothing of a thread, and the bot need
+// not be in the channel: nobody but the asker can be meant.
+func (a *Adapter) onAsk(ctx context.Context, c event.Command) any {
+	q := question{
+		Kind: kindCommand, Channel: c.Channel, User: c.User, Text: event.Clean(c.Text, a.self.Load().User), Respond: c.ResponseURL, At: a.now(),
+	}
+	if q.Text == "" {
+		return onlyYou("Write your question after the command, for example: /ask how long do we keep logs?")
+	}
+	key := a.key("command", c.Trigger)
+	if c.Trigger == "" {
+		key = a.key("command", c.ResponseURL)
+	}
+	v, err := a.d.Desk.Receive(ctx, a.delivery(q, key))
+	switch {
+	case err != nil:
+		a.log.Warn("a command could not be taken", "error", err)
+		return onlyYou(sayTryAgain)
+	case v == desk.Accepted:
+		return onlyYou("Looking in the documents… Only you will see the answer.")
+	case v == desk.Duplicate:
+		return nil
+	}
+	return onlyYou(v.Text())
+}
+
+func (a *Adapter) onFootnote(ctx context.Context, c event.Command) string {
+	word, _, _ := strings.Cut(strings.ToLower(event.Clean(c.Text, "")), " ")
+	switch word {
+	case "status":
+		return a.statusLine()
+	case "why":
+		return a.why(ctx, c.User)
+	}
+	return render.HelpText(a.c.Name)
+}
+
+// statusLine says in a few words how the bot is doing.
+func (a *Adapter) statusLine() string {
+	h, d := a.Health(), a.d.Desk.Health()
+	var b strings.Builder
+	if a.c.Mode == Socket && h.Connected.IsZero() {
+		b.WriteString("I am not connected to Slack.")
+	} else {
+		b.WriteString("I am connected to Slack.")
+	}
+	fmt.Fprintf(&b, " Questions waiting: %d, being answered: %d.", d.Waiting, d.Running)
+	if d.Oldest > time.Second {
+		fmt.Fprintf(&b, " The oldest waits for %s.", d.Oldest.Round(time.Second))
+	}
+	return b.String()
+}
+
+// why lists what became of a person's own questions. It says nothing of what
+// they said.
+func (a *Adapter) why(ctx context.Context, user string) string {
+	list, err := a.d.Ledger.Of(ctx, a.key(user), 5)
+	if err != nil {
+		return "Your questions cannot be listed right now. Please try again in a moment."
+	}
+	if len(list) == 0 {
+		return "I have received no question from you in the last days. In a channel I answer only when I am mentioned and am a member."
+	}
+	lines := []string{"Your latest questions:"}
+	for _, d := range list {
+		lines = append(lines, "- "+d.Received.UTC().Format("2006-01-02 15:04 UTC")+": "+fate(d))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fates say in words what a state or reason means.
+var fates = map[string]string{
+	string(ledger.Accepted): "it waits to be answered", string(ledger.Answering): "it is being answered", string(ledger.Posting): "its answer is being posted",
+	string(ledger.Answered): "answered", string(ledger.Refused): "the documents did not answer it", string(ledger.Failed): "it could not be answered",
+	"stale": "it reached me too late", "busy": "too many questions were waiting", "busy_room": "too many questions were waiting in that channel",
+	"busy_asker": "you had several questions waiting", "external": "people from outside are not answered", "channel_off": "I do not answer in that channel",
+	"shared_externally": "people from outside can read in that channel", "not_in_channel": "I am not a member of that channel", "channel_not_found": "I am not a member of that channel",
+	"orphaned": "its thread was deleted", "deleted": "it was deleted", "timed_out": "it took too long", "ambiguous": "I was interrupted while posting the answer",
+	"not_shared": "not everyone there may read its sources", "restarting": "it waits for a restart", "help": "it held no question, and I posted the help",
+}
+
+func fate(d ledger.Delivery) string {
+	if s := fates[d.Reason]; s != "" {
+		return s
+	}
+	s := fates[string(d.State)]
+	if d.Reason != "" {
+		s += " (" + d.Reason + ")"
+	}
+	return s
+}

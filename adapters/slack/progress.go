@@ -1,0 +1,184 @@
+package slack
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"footnote/bot/outbox"
+)
+
+// statusText is shown while a question is worked on.
+const statusText = "is looking in the documents…"
+
+// lookingEmoji is the reaction where no status can be set.
+const lookingEmoji = "eyes"
+
+// refresh is how often a status is set again: Slack takes it away after two
+// minutes.
+const refresh = 80 * time.Second
+
+// statusTime bounds one attempt to show a sign.
+const statusTime = 5 * time.Second
+
+// marks are the signs that questions are worked on, by the question's key.
+type marks struct {
+	a  *Adapter
+	mu sync.Mutex
+	m  map[string]*mark
+}
+
+// mark is the sign of one question: a status, or else a reaction. Both are
+// found again without being remembered, so none is left by a crash.
+type mark struct {
+	q    question
+	stop context.CancelFunc
+	done chan struct{} // closed when nothing is being set any more
+	set  chan struct{} // closed after the first attempt
+
+	status, reaction bool // written before set is closed
+	running          bool // held by mu of marks
+}
+
+// start shows that a question is worked on. It returns at once.
+func (s *marks) start(key string, q question) {
+	if q.TS == "" || q.Kind != kindRoom && q.Kind != kindDM {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[string]*mark{}
+	}
+	if s.m[key] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &mark{q: q, stop: cancel, done: make(chan struct{}), set: make(chan struct{})}
+	s.m[key] = m
+	go func() {
+		defer close(m.done)
+		s.show(ctx, m)
+	}()
+}
+
+// place is where the status is shown.
+func (m *mark) place() (channel, thread string) {
+	if m.q.Thread == "" {
+		return m.q.Channel, m.q.TS
+	}
+	return m.q.Channel, m.q.Thread
+}
+
+// show sets the sign and keeps it until ctx is done.
+func (s *marks) show(ctx context.Context, m *mark) {
+	s.try(m)
+	close(m.set)
+	if !m.status {
+		return
+	}
+	for outbox.Pause(ctx, refresh) == nil {
+		_ = s.setStatus(m, statusText, outbox.Status)
+	}
+}
+
+func (s *marks) try(m *mark) {
+	if s.setStatus(m, statusText, outbox.Status) == nil {
+		m.status = true
+		return
+	}
+	if s.a.can("reactions:write") {
+		err := s.setReaction(m, true)
+		m.reaction = err == nil || codeOf(err) == "already_reacted"
+	}
+}
+
+// setStatus and setReaction are not cut short when the question ends: what may
+// have reached Slack must be there before it can be taken away.
+func (s *marks) setStatus(m *mark, text string, p outbox.Priority) error {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+	defer cancel()
+	channel, thread := m.place()
+	return s.a.out.Do(ctx, outbox.Call{Lane: "status " + channel, Priority: p, Make: func(ctx context.Context) error {
+		return s.a.api.status(ctx, channel, thread, text)
+	}})
+}
+
+func (s *marks) setReaction(m *mark, on bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+	defer cancel()
+	return s.a.out.Do(ctx, outbox.Call{Lane: "reaction " + m.q.Channel, Make: func(ctx context.Context) error {
+		return s.a.api.react(ctx, m.q.Channel, m.q.TS, lookingEmoji, on)
+	}})
+}
+
+// run notes that the question is being answered, and waits for the first
+// attempt to show that. It reports whether there is a sign, or needs none.
+func (s *marks) run(ctx context.Context, key string, q question) bool {
+	s.start(key, q)
+	s.mu.Lock()
+	m := s.m[key]
+	if m != nil {
+		m.running = true
+	}
+	s.mu.Unlock()
+	if m == nil {
+		return true
+	}
+	select {
+	case <-m.set:
+		return m.status || m.reaction
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// settle waits until nothing more is being set: what came after the answer
+// would stay.
+func (s *marks) settle(ctx context.Context, key string) {
+	s.mu.Lock()
+	m := s.m[key]
+	s.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.stop()
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+	}
+}
+
+// end takes the sign away. A message in the thread takes a status with it.
+func (s *marks) end(key string, spoke bool) {
+	s.mu.Lock()
+	m := s.m[key]
+	delete(s.m, key)
+	s.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.stop()
+	<-m.done
+	switch {
+	case m.reaction:
+		_ = s.setReaction(m, false)
+	case !spoke: // also where setting it failed: it may have been set
+		_ = s.setStatus(m, "", outbox.Final)
+	}
+}
+
+// close takes the signs of questions away that only wait.
+func (s *marks) close() {
+	s.mu.Lock()
+	var waiting []string
+	for key, m := range s.m {
+		if !m.running {
+			waiting = append(waiting, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range waiting {
+		s.end(key, false)
+	}
+}
