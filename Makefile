@@ -9,7 +9,7 @@ TOOLS  := $(CURDIR)/.cache/bin
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -changed)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check lint vuln bench race clean
+.PHONY: help demo test build check lint vuln bench clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -53,8 +53,6 @@ bench: native .cache/peers/ready ## speed beside hugot, FAISS, tantivy and bleve
 	@rm -rf .cache/peers && python3 -m venv .cache/peers
 	@.cache/peers/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $<
 	@touch $@
-
-race: test ## the same as test, which always has the race detector
 
 $(TOOLS)/golangci-lint: Makefile
 	@echo "check: building $(GOLANGCI) (once, about two minutes)"
