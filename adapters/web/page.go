@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"footnote/bot"
 )
@@ -115,7 +114,6 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 
 // render writes a page whole, so that a failure is no half page.
 func render(w http.ResponseWriter, status int, p page) {
-	p.Title, p.Path = valid(p.Title), valid(p.Path)
 	var b bytes.Buffer
 	if err := pages.Execute(&b, p); err != nil {
 		http.Error(w, "The source cannot be shown.", http.StatusInternalServerError)
@@ -123,12 +121,4 @@ func render(w http.ResponseWriter, status int, p page) {
 	}
 	w.WriteHeader(status)
 	_, _ = b.WriteTo(w)
-}
-
-// valid is a text that a page can hold whatever a document's title is.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -214,9 +214,6 @@ func readBody(r *http.Request) int {
 	if r.Body == nil || r.Body == http.NoBody {
 		return 0
 	}
-	if r.ContentLength > MaxBody {
-		return http.StatusRequestEntityTooLarge
-	}
 	b, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	switch {
 	case len(b) > MaxBody:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -310,6 +311,12 @@ func TestManyLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := outbox.New(outbox.Options{}), newLog()
 		tries := 0
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := o.Do(short, outbox.Call{Lane: "given up", Make: func(context.Context) error { return &outbox.Limited{After: time.Hour} }})
+		if !errors.Is(err, outbox.ErrLate) {
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_ = o.Do(t.Context(), outbox.Call{Lane: "limited", Limit: perSecond, Make: func(context.Context) error {
@@ -329,7 +336,9 @@ func TestManyLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		wg.Go(func() { send(t, o, l.call("given up", "given up", outbox.Final)) })
 		wg.Wait()
-		l.want(t, "3600 limited")
+		slices.Sort(l.lines)
+		l.want(t, "3600 given up", "3600 limited")
 	})
 }
