@@ -1,0 +1,187 @@
+package discord
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+)
+
+// Names of the commands.
+const (
+	askCommand      = "ask"
+	askMessage      = "Ask footnote"
+	footnoteCommand = "footnote"
+)
+
+// Kinds of commands and options.
+const (
+	kindChat    = 1
+	kindMessage = 3
+
+	optionSub    = 1
+	optionString = 3
+	optionBool   = 5
+)
+
+// command is a command as it is registered. Lists are never null.
+type command struct {
+	Name        string          `json:"name"`
+	Type        int             `json:"type"`
+	Description string          `json:"description"`
+	Options     []commandOption `json:"options"`
+	// Contexts and Installs are given always: left out they mean everywhere.
+	Contexts []int `json:"contexts"`
+	Installs []int `json:"integration_types"`
+	// Members null is everybody. Secrecy does not rest on it.
+	Members *string `json:"default_member_permissions"`
+}
+
+type commandOption struct {
+	Type        int    `json:"type"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+	MaxLength   int    `json:"max_length,omitempty"`
+}
+
+// commands is the table of all commands: servers and direct messages with the
+// bot, installed by servers only.
+func commands() []command {
+	in := []int{0, 1}
+	by := []int{0}
+	return []command{
+		{Name: askCommand, Type: kindChat, Description: "Ask a question about your organisation's documents", Contexts: in, Installs: by, Options: []commandOption{
+			{Type: optionString, Name: "question", Description: "What do you want to know?", Required: true, MaxLength: 2000},
+			{Type: optionBool, Name: "private", Description: "Show the answer to me alone, from everything I may read"},
+		}},
+		{Name: footnoteCommand, Type: kindChat, Description: "About this bot", Contexts: in, Installs: by, Options: []commandOption{
+			{Type: optionSub, Name: "status", Description: "Is the bot working?"},
+			{Type: optionSub, Name: "help", Description: "What can I ask, and who sees the answer?"},
+			{Type: optionSub, Name: "why", Description: "What became of my latest questions?"},
+		}},
+		{Name: askMessage, Type: kindMessage, Contexts: in, Installs: by, Options: []commandOption{}},
+	}
+}
+
+var chatName = regexp.MustCompile(`^[-_'\p{Ll}\p{Lo}\p{N}]{1,32}$`)
+
+// valid checks a command by Discord's rules.
+func (c command) valid() error {
+	total := 0
+	text := func(what, s string, least, most int) error {
+		n := utf8.RuneCountInString(s)
+		total += n
+		if n < least || n > most {
+			return fmt.Errorf("%s of %q has %d characters, not %d to %d", what, c.Name, n, least, most)
+		}
+		return nil
+	}
+	errs := []error{text("the name", c.Name, 1, 32)}
+	if c.Type == kindChat {
+		errs = append(errs, text("the description", c.Description, 1, 100))
+		if !chatName.MatchString(c.Name) {
+			errs = append(errs, fmt.Errorf("%q has a character that no command may have", c.Name))
+		}
+	} else if c.Description != "" || len(c.Options) > 0 {
+		errs = append(errs, fmt.Errorf("%q is for messages and has no description and no options", c.Name))
+	}
+	if len(c.Options) > 25 {
+		errs = append(errs, fmt.Errorf("%q has more than 25 options", c.Name))
+	}
+	for i, o := range c.Options {
+		errs = append(errs, text("an option", o.Name, 1, 32), text("the description of an option", o.Description, 1, 100))
+		if !chatName.MatchString(o.Name) || o.MaxLength < 0 || o.MaxLength > 6000 {
+			errs = append(errs, fmt.Errorf("the option %q of %q is not valid", o.Name, c.Name))
+		}
+		if o.Required && i > 0 && !c.Options[i-1].Required {
+			errs = append(errs, fmt.Errorf("the required option %q of %q must come first", o.Name, c.Name))
+		}
+	}
+	if total > 8000 {
+		errs = append(errs, fmt.Errorf("%q has more than 8000 characters", c.Name))
+	}
+	if c.Contexts == nil || c.Installs == nil {
+		errs = append(errs, fmt.Errorf("%q does not say where it is available", c.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// fingerprint is what counts of a list of commands, whatever the server added
+// or left out: only our fields, null as empty, in order of type and name.
+func fingerprint(raw []byte) (string, error) {
+	var list []command
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return "", fmt.Errorf("reading commands: %w", err)
+	}
+	byName := map[string]command{}
+	for _, c := range list {
+		if c.Options == nil {
+			c.Options = []commandOption{}
+		}
+		if c.Type == 0 {
+			c.Type = kindChat
+		}
+		byName[fmt.Sprint(c.Type, c.Name)] = c
+	}
+	out, err := json.Marshal(byName) // keys in order
+	return string(out), err
+}
+
+// register makes Discord's list of commands ours, in one scope, and empties
+// the other one: otherwise every command would show twice. It writes only what
+// differs.
+func (a *Adapter) register(ctx context.Context) error {
+	app := a.application()
+	if app == "" {
+		return errors.New("registering commands: the application is not known yet")
+	}
+	global := "applications/" + app + "/commands"
+	inGuild := func(g string) string { return "applications/" + app + "/guilds/" + g + "/commands" }
+	if a.c.DevGuild != "" {
+		return errors.Join(a.overwrite(ctx, global, []command{}), a.overwrite(ctx, inGuild(a.c.DevGuild), commands()))
+	}
+	for i, g := range a.book.Guilds() {
+		if i == maxCleaned {
+			break
+		}
+		if err := a.overwrite(ctx, inGuild(g), []command{}); err != nil && status(err) != 403 && status(err) != 404 {
+			return err
+		}
+	}
+	return a.overwrite(ctx, global, commands())
+}
+
+// maxCleaned bounds how many servers are looked at for commands of an earlier
+// development scope.
+const maxCleaned = 50
+
+func (a *Adapter) overwrite(ctx context.Context, path string, want []command) error {
+	var current json.RawMessage
+	err := a.rest.do(ctx, call{name: "reading commands", method: "GET", path: path + "?with_localizations=true", lane: "commands", again: true}, &current)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(current)) == 0 {
+		current = json.RawMessage("[]")
+	}
+	wanted, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	is, err := fingerprint(current)
+	if err != nil {
+		return err
+	}
+	if should, err := fingerprint(wanted); err != nil || is == should {
+		return err
+	}
+	err = a.rest.do(ctx, call{name: "registering commands", method: "PUT", path: path, lane: "commands", again: true, body: want}, nil)
+	if code(err) == codeTooManyCommands {
+		return fmt.Errorf("commands were changed 200 times today; they can be registered again tomorrow: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package discord
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"footnote/bot/outbox"
+)
+
+const (
+	maxBody = 1 << 20
+	window  = 5 * time.Minute
+)
+
+// serve takes interactions by HTTP. The first response goes by a call of its
+// own, as with the gateway; the request is answered with 202.
+//
+// SECURITY: nothing is read of a request before its signature holds. A
+// request is good for the window, once.
+func (a *Adapter) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if !a.signed(r.Header, body) {
+		http.Error(w, "the signature is not valid", http.StatusUnauthorized)
+		return
+	}
+	a.count(func(h *Health) { h.LastInbound = a.d.Now() })
+	in, ok := readInteraction(body)
+	switch {
+	case !ok:
+		http.Error(w, "this is no interaction", http.StatusBadRequest)
+	case in.Type == typePing:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]int{"type": respondPong})
+	case !a.seen.first(in.ID, a.d.Now()):
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		a.inflight.RLock()
+		defer a.inflight.RUnlock()
+		if err := a.dispatch(context.WithoutCancel(r.Context()), &in); err != nil {
+			http.Error(w, "the interaction could not be responded to", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// signed checks the signature over the time and the raw body.
+func (a *Adapter) signed(h http.Header, body []byte) bool {
+	stamp := h.Get("X-Signature-Timestamp")
+	signature, err := hex.DecodeString(h.Get("X-Signature-Ed25519"))
+	at, bad := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || bad != nil || len(signature) != ed25519.SignatureSize || len(a.key) != ed25519.PublicKeySize {
+		return false
+	}
+	now := a.d.Now().Unix()
+	if at < now-int64(window/time.Second) || at > now+int64(window/time.Second) {
+		return false
+	}
+	return ed25519.Verify(a.key, append([]byte(stamp), body...), signature)
+}
+
+// replays remembers ids for as long as a signature holds.
+type replays struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+const maxReplays = 100_000
+
+// first reports that the id is new.
+func (r *replays) first(id string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.seen[id]; ok && now.Sub(at) <= 2*window {
+		return false
+	}
+	if r.seen == nil || len(r.seen) >= maxReplays {
+		kept := map[string]time.Time{}
+		for id, at := range r.seen {
+			if now.Sub(at) <= 2*window {
+				kept[id] = at
+			}
+		}
+		r.seen = kept
+	}
+	r.seen[id] = now
+	return true
+}
+
+// refresh keeps the facts up to date where no gateway brings them.
+func (a *Adapter) refresh(ctx context.Context) error {
+	var once sync.Once
+	for {
+		err := outbox.Retry(ctx, outbox.Retrying{Permanent: func(err error) bool { return status(err) == http.StatusUnauthorized }}, a.load)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			a.count(func(h *Health) { h.Fatal = err.Error() })
+			return fmt.Errorf("FOOTNOTE_DISCORD_TOKEN is not valid: %w", err)
+		}
+		once.Do(func() {
+			close(a.loaded)
+			a.fly(a.registerSoon)
+		})
+		if outbox.Pause(ctx, a.c.MaxAge/3) != nil {
+			return nil
+		}
+	}
+}
+
+// load reads all facts from the API.
+func (a *Adapter) load(ctx context.Context) error {
+	var app struct{ ID string }
+	if err := a.get(ctx, "applications/@me", &app); err != nil && status(err) != http.StatusNotFound {
+		return err
+	}
+	a.learn(app.ID)
+	var me user
+	if err := a.get(ctx, "users/@me", &me); err != nil {
+		return err
+	}
+	a.book.Self(me.ID)
+	if a.application() == "" {
+		a.learn(me.ID) // they are the same but for very old applications
+	}
+	var guilds []struct{ ID string }
+	if err := a.get(ctx, "users/@me/guilds", &guilds); err != nil {
+		return err
+	}
+	var ids []string
+	for _, g := range guilds {
+		if isID(g.ID) {
+			ids = append(ids, g.ID)
+		}
+	}
+	a.book.Join(ids...)
+	var errs []error
+	for _, id := range ids {
+		if a.dir.tenant(id) {
+			errs = append(errs, a.loadGuild(ctx, id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Adapter) loadGuild(ctx context.Context, id string) error {
+	var guild, channels, threads json.RawMessage
+	if err := a.get(ctx, "guilds/"+id, &guild); err != nil {
+		return err
+	}
+	if err := a.get(ctx, "guilds/"+id+"/channels", &channels); err != nil {
+		return err
+	}
+	// A thread that is not known is known by its interactions.
+	_ = a.get(ctx, "guilds/"+id+"/threads/active", &threads)
+	return a.book.Put(guild, channels, threads)
+}
+
+func (a *Adapter) get(ctx context.Context, path string, out any) error {
+	return a.rest.do(ctx, call{name: "reading facts", method: "GET", path: path, lane: "facts", again: true}, out)
+}
