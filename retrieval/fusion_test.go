@@ -24,7 +24,7 @@ func legs(lexical, dense []string) Candidates {
 	return c
 }
 
-func TestFuse(t *testing.T) {
+func TestByRanks(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		lexical, dense []string
@@ -44,7 +44,7 @@ func TestFuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, f := range fuse(legs(tt.lexical, tt.dense), tt.weights, 60) {
+			for _, f := range byRanks(legs(tt.lexical, tt.dense), tt.weights, 60) {
 				got = append(got, string(f.id.Document))
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {
@@ -54,11 +54,11 @@ func TestFuse(t *testing.T) {
 	}
 }
 
-func TestFuseScoresAndDistances(t *testing.T) {
+func TestByRanksScoresAndDistances(t *testing.T) {
 	t.Parallel()
 	c := legs([]string{"a", "b"}, []string{"b"})
 	c.Distances = map[ChunkID]float64{id("a", 0): .3}
-	got := fuse(c, Weights{1, 1}, 60)
+	got := byRanks(c, Weights{1, 1}, 60)
 	want := []fused{
 		{id: id("b", 0), lexicalRank: 2, denseRank: 1, bm25: 9, distance: .1, distanceKnown: true, score: 1/62. + 1/61.},
 		{id: id("a", 0), lexicalRank: 1, bm25: 10, distance: .3, distanceKnown: true, score: 1 / 61.},
@@ -66,8 +66,51 @@ func TestFuseScoresAndDistances(t *testing.T) {
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(fused{}), cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Error(d)
 	}
-	if got := fuse(legs([]string{"a"}, nil), Weights{1, 1}, 60); got[0].distanceKnown {
+	if got := byRanks(legs([]string{"a"}, nil), Weights{1, 1}, 60); got[0].distanceKnown {
 		t.Error("a distance that nobody gave counts as known")
+	}
+}
+
+func TestBySum(t *testing.T) {
+	t.Parallel()
+	near := map[ChunkID]float64{id("a", 0): .3, id("b", 0): .1}
+	tests := map[string]struct {
+		c      Candidates
+		weight float64
+		want   []string
+	}{
+		"nothing found":                     {Candidates{}, .1, nil},
+		"only the dense leg":                {legs(nil, []string{"b", "a"}), .1, []string{"b 0.90", "a 0.89"}},
+		"words without a distance":          {legs([]string{"b", "a"}, nil), .1, []string{"b 1.00", "a 0.90"}},
+		"words with one":                    {Candidates{Lexical: legs([]string{"a", "b"}, nil).Lexical, Distances: near}, .01, []string{"b 0.99", "a 0.80"}},
+		"words decide where they are heavy": {Candidates{Lexical: legs([]string{"a", "b"}, nil).Lexical, Distances: near}, 1, []string{"a 10.70", "b 9.90"}},
+		"both legs":                         {legs([]string{"c"}, []string{"a", "c"}), .001, []string{"a 0.90", "c 0.90"}},
+		"how good a score is counts":        {legs([]string{"c"}, []string{"a", "c"}), .01, []string{"c 0.99", "a 0.90"}},
+		"a tie orders by id":                {Candidates{Dense: []DenseHit{{id("b", 0), .2}, {id("a", 0), .2}}}, .1, []string{"a 0.80", "b 0.80"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, f := range bySum(tt.c, tt.weight) {
+				got = append(got, fmt.Sprintf("%s %.2f", f.id.Document, f.score))
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestMixDefaults(t *testing.T) {
+	t.Parallel()
+	want := Mix{.005, .001, .01, .003, .015, .6}
+	if d := cmp.Diff(want, Mix{}.withDefaults()); d != "" {
+		t.Error(d)
+	}
+	want.Late = 3
+	if d := cmp.Diff(want, Mix{Late: 3}.withDefaults()); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -89,7 +132,7 @@ func TestChunkIDOrder(t *testing.T) {
 
 // Every chunk of either leg comes out once, and a better rank in one leg
 // never lowers a chunk.
-func TestFuseProperties(t *testing.T) {
+func TestByRanksProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.IntRange(0, 30), 0, 12, rapid.ID[int])
@@ -101,7 +144,7 @@ func TestFuseProperties(t *testing.T) {
 		}
 		c := legs(draw("lexical"), draw("dense"))
 		seen := map[ChunkID]int{}
-		got := fuse(c, Weights{1, 1}, 60)
+		got := byRanks(c, Weights{1, 1}, 60)
 		for i, f := range got {
 			seen[f.id]++
 			if i > 0 && got[i-1].score < f.score {

@@ -2,7 +2,7 @@
 // indexes live, and the Searcher that ranks above them.
 //
 //	document -> extract -> tree -> chunks -> vectors -> generation (shadow) -> alias
-//	question -> grant -> both legs -> fusion -> rerank
+//	question -> grant -> both legs -> token states -> rerank
 //
 // Its one idea: an index only finds candidates, inside the grant. Fusion,
 // reranking and every cut sit above the seam, so that all indexes rank alike.

@@ -97,12 +97,13 @@ func TestSearchRanking(t *testing.T) {
 		reranked bool
 	}{
 		"no reranker leaves the fused order":                 {"how", map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}, false, "a b c d", false},
-		"the reranker's order counts":                        {"how", map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}, true, "d c b a", true},
-		"equal probabilities keep the fused order":           {"how", map[string]string{"a": "5", "b": "5", "c": "5", "d": "6"}, true, "d a b c", true},
-		"a Korean question keeps the fused order":            {"어떻게", map[string]string{"a": "1", "b": "2", "c": "3", "d": "4"}, true, "a b c d", false},
-		"Korean passages keep their slots":                   {"how", map[string]string{"a": "1", "b": "한국어 9", "c": "3", "d": "4"}, true, "d b c a", true},
+		"the reranker is one voice":                          {"how", map[string]string{"a": "1", "b": "1", "c": "6", "d": "1"}, true, "c a b d", true},
+		"its votes are added, not obeyed":                    {"how", map[string]string{"a": "5", "b": "5", "c": "6", "d": "7"}, true, "a b c d", true},
+		"equal probabilities keep the fused order":           {"how", map[string]string{"a": "5", "b": "5", "c": "5", "d": "5"}, true, "a b c d", true},
+		"a Korean question keeps the fused order":            {"어떻게", map[string]string{"a": "1", "b": "2", "c": "9", "d": "4"}, true, "a b c d", false},
+		"Korean passages keep their slots":                   {"how", map[string]string{"a": "1", "b": "한국어 9", "c": "7", "d": "1"}, true, "c b a d", true},
 		"only Korean passages: the fused order stands":       {"how", map[string]string{"a": "가1", "b": "나2", "c": "다3", "d": "라4"}, true, "a b c d", false},
-		"a passage gone since the legs ran closes the ranks": {"how", map[string]string{"a": "1", "c": "3", "d": "4"}, true, "d c a", true},
+		"a passage gone since the legs ran closes the ranks": {"how", map[string]string{"a": "1", "c": "8", "d": "1"}, true, "c a d", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,11 +138,11 @@ func TestSearchReranksTheTextThatWasEmbedded(t *testing.T) {
 	r := &fakeReranker{}
 	s := NewSearcher(&fakeEmbedder{}, r, strings.Fields, scriptOf, Options{Rerank: 2})
 	found := legs([]string{"a", "b", "c"}, nil)
-	got, err := s.Search(t.Context(), &fakeReader{found: found, texts: map[string]string{"a": "1", "b": "2", "c": "9"}}, acl.Grant{}, "how")
+	got, err := s.Search(t.Context(), &fakeReader{found: found, texts: map[string]string{"a": "1", "b": "8", "c": "9"}}, acl.Grant{}, "how")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"[t]\n1", "[t]\n2"}, r.scored); d != "" {
+	if d := cmp.Diff([]string{"[t]\n1", "[t]\n8"}, r.scored); d != "" {
 		t.Error(d)
 	}
 	if order(got.Hits) != "b a c" {
@@ -181,8 +182,8 @@ func TestSearchRefusals(t *testing.T) {
 
 func TestHitContract(t *testing.T) {
 	t.Parallel()
-	distance, probability := .125, .75
-	full := Hit{Rank: 1, LexicalRank: 2, BM25: 3.5, DenseRank: 4, Distance: &distance, Fused: .25, Rerank: &probability, Passage: Passage{
+	distance, late, probability := .125, .8125, .75
+	full := Hit{Rank: 1, LexicalRank: 2, BM25: 3.5, DenseRank: 4, Distance: &distance, Late: &late, Fused: .25, Rerank: &probability, Passage: Passage{
 		Title: "T", Path: "p.md",
 		Chunk: Chunk{ID: id("d", 1), Section: []string{"S"}, Locator: "#char=1,2", Content: "x", Span: Span{From: 1, To: 2, SourceFrom: 5, SourceTo: 6}},
 	}}
@@ -190,8 +191,8 @@ func TestHitContract(t *testing.T) {
 		hit  Hit
 		want string
 	}{
-		"all stages": {full, `{"rank":1,"document":"d","revision":"r","path":"p.md","title":"T","section":["S"],"locator":"#char=1,2","from":1,"to":2,"source_from_byte":5,"source_to_byte":6,"content":"x","bm25_rank":2,"bm25":3.5,"dense_rank":4,"distance":0.125,"fused":0.25,"rerank":0.75}`},
-		"no stage":   {Hit{}, `{"rank":0,"document":"","revision":"","path":"","title":"","section":[],"locator":"","from":0,"to":0,"source_from_byte":0,"source_to_byte":0,"content":"","bm25_rank":null,"bm25":null,"dense_rank":null,"distance":null,"fused":0,"rerank":null}`},
+		"all stages": {full, `{"rank":1,"document":"d","revision":"r","path":"p.md","title":"T","section":["S"],"locator":"#char=1,2","from":1,"to":2,"source_from_byte":5,"source_to_byte":6,"content":"x","bm25_rank":2,"bm25":3.5,"dense_rank":4,"distance":0.125,"late":0.8125,"fused":0.25,"rerank":0.75}`},
+		"no stage":   {Hit{}, `{"rank":0,"document":"","revision":"","path":"","title":"","section":[],"locator":"","from":0,"to":0,"source_from_byte":0,"source_to_byte":0,"content":"","bm25_rank":null,"bm25":null,"dense_rank":null,"distance":null,"late":null,"fused":0,"rerank":null}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

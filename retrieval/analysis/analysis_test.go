@@ -224,3 +224,19 @@ func TestLanguage(t *testing.T) {
 		}
 	}
 }
+
+func TestFunction(t *testing.T) {
+	t.Parallel()
+	for _, question := range []string{"how do I", "What's it?", "I don't know what that is", "can’t you", "pls tell me how"} {
+		for _, term := range analysis.Terms(question) {
+			if !analysis.Function(term) {
+				t.Errorf("%q of %q has a meaning of its own", term, question)
+			}
+		}
+	}
+	for _, term := range []string{"key", "rotate", "err-4012", "비밀", "it.skip", "", "'"} {
+		if analysis.Function(term) {
+			t.Errorf("%q has none", term)
+		}
+	}
+}

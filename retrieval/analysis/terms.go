@@ -8,8 +8,9 @@
 //	"ERR-4012 in /etc/hosts"  err-4012 err 4012 in /etc/hosts etc hosts
 //	"비밀번호를 API키로"          비밀 밀번 번호 호를 api 키로 키
 //
-// Text is normalised (NFKC) and case-folded. There is no list of stop words
-// and no stemming; refine is the one place for them. The package knows no
+// Text is normalised (NFKC) and case-folded. No term is left out and none is
+// stemmed; refine is the one place for that. Function tells apart what a
+// question can do without. The package knows no
 // format and keeps nothing.
 package analysis
 
@@ -261,8 +262,8 @@ func (a *analyser) folded(s string) string {
 	return strings.ToLower(s)
 }
 
-// refine is the last step of every term, the place for stemming and stop
-// words: "" drops the term. It takes the English possessive off.
+// refine is the last step of every term, the place for stemming: "" drops the
+// term. It takes the English possessive off.
 func refine(term string) string {
 	if n := len(term); n > 2 && term[n-1] == 's' {
 		if t := strings.TrimSuffix(term, "'s"); t != term {

@@ -84,6 +84,7 @@ func NewSearcher(c config.Config, m *Models, top int) *retrieval.Searcher {
 	}
 	return retrieval.NewSearcher(m.Embedder, reranker, analysis.Terms, analysis.Language, retrieval.Options{
 		Depth: c.Search.Depth, Top: max(DefaultTop, top, c.Search.Rerank), Rerank: c.Search.Rerank,
+		Function: analysis.Function,
 	})
 }
 
