@@ -11,6 +11,9 @@
 //	data: ./state
 //	models:
 //	  threads: 2
+//	slack:
+//	  channels:
+//	    C0123ABCD: {mode: private-always}
 //
 // The setting models.threads is FOOTNOTE_MODELS_THREADS in the environment,
 // which wins over the file. Relative paths in the file are relative to the
@@ -62,8 +65,22 @@ type Config struct {
 		Level  string
 		Format string
 	}
+	Slack   Slack
+	Discord Discord
+	Web     struct {
+		Listen    string // host:port, "" no HTTP
+		PublicURL string // address of the source viewer as people reach it, "" no viewer
+	}
+	Serve struct {
+		Workers  int // questions worked on at once
+		Queue    int // questions that may wait
+		Deadline int // seconds for one question
+		Grace    int // seconds to finish at a shutdown
+	}
 
 	File string // the file that was read, "" if none
+
+	sections map[string]bool // groups of which the file or the environment speaks
 }
 
 // Default returns the settings as they stand without a file.
@@ -74,12 +91,13 @@ func Default() Config {
 	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
 	c.Ingest.MaxMegabytes = 50
 	c.Log.Level, c.Log.Format = "warn", "text"
+	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 200, 120, 20
 	return c
 }
 
 // settings is the table: every setting of c with what it accepts.
 func (c *Config) settings() []setting {
-	return []setting{
+	return append([]setting{
 		directory("data", &c.Data),
 		path("people", &c.People),
 		path("models.runtime", &c.Models.Runtime),
@@ -95,7 +113,13 @@ func (c *Config) settings() []setting {
 		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 64),
 		choice("log.level", &c.Log.Level, "debug", "info", "warn", "error"),
 		choice("log.format", &c.Log.Format, "text", "json"),
-	}
+		listen("web.listen", &c.Web.Listen),
+		address("web.public_url", &c.Web.PublicURL),
+		whole("serve.workers", &c.Serve.Workers, 1, 64),
+		whole("serve.queue", &c.Serve.Queue, 1, 10_000),
+		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
+		whole("serve.grace", &c.Serve.Grace, 1, 300),
+	}, append(c.Slack.settings(), c.Discord.settings()...)...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.
@@ -165,16 +189,28 @@ func (c *Config) readFile(p *Problems) {
 		p.add(c.File, err.Error(), "a readable YAML file")
 		return
 	}
-	table := map[string]setting{}
-	for _, s := range c.settings() {
-		table[s.path] = s
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		c.speaks(root.Content[i].Value)
 	}
-	walk(root, "", c.File, table, p)
+	walk(root, place{}, c.File, tableOf(c), p)
+}
+
+// speaks notes that the file or the environment speaks of a group.
+func (c *Config) speaks(group string) {
+	if c.sections == nil {
+		c.sections = map[string]bool{}
+	}
+	c.sections[group] = true
 }
 
 func (c *Config) readEnvironment(env Lookup, p *Problems) {
 	for _, s := range c.settings() {
+		if s.keyed() {
+			continue
+		}
 		if v, ok := env(s.env()); ok && v != "" {
+			group, _, _ := strings.Cut(s.path, ".")
+			c.speaks(group)
 			if err := s.set(v, ""); err != nil {
 				p.add(s.env(), err.Error(), s.accepts)
 			}
@@ -188,6 +224,9 @@ func Unknown(environ []string) []string {
 	known := []string{"FOOTNOTE_CONFIG", "FOOTNOTE_AS", "FOOTNOTE_ONNXRUNTIME"}
 	for _, s := range new(Config).settings() {
 		known = append(known, s.env())
+	}
+	for _, s := range secrets {
+		known = append(known, s, s+"_FILE")
 	}
 	var out []string
 	for _, e := range environ {

@@ -95,7 +95,7 @@ log: {level: info}
 	}
 	want := []string{
 		"F:2: data: must be a single value; accepted: a directory, made when needed",
-		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, gate, ingest, log, models, people, search",
+		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, discord, gate, ingest, log, models, people, search, serve, slack, web",
 		"F:4: models.threads: 900 is out of range; accepted: a whole number from 0 to 64",
 		"F:4: models.thread: is not a setting; accepted: one of runtime, threads",
 		"F:5: search: must be a group of settings; accepted: keys depth, rerank",
@@ -161,6 +161,9 @@ func TestReadmeNamesEverySetting(t *testing.T) {
 	}
 	for _, s := range new(Config).settings() {
 		row := fmt.Sprintf("| `%s` | `%s` | %s |", s.path, s.env(), s.accepts)
+		if s.keyed() {
+			row = fmt.Sprintf("| `%s` | | %s |", s.path, s.accepts)
+		}
 		if !strings.Contains(string(readme), row) {
 			t.Errorf("README.md lacks the row %s", row)
 		}
@@ -227,12 +230,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		c := Default()
-		table := map[string]setting{}
-		for _, s := range c.settings() {
-			table[s.path] = s
-		}
 		var p Problems
-		walk(root, "", "f", table, &p)
+		walk(root, place{}, "f", tableOf(&c), &p)
 		if p.err() == nil && (c.Search.Depth < 1 || c.Chunk.Tokens > 508) {
 			t.Errorf("out of range without a problem: %+v", c)
 		}

@@ -56,44 +56,80 @@ func parseYAML(raw []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// walk sets what the mapping at prefix says and reports what it cannot.
-func walk(m *yaml.Node, prefix, file string, table map[string]setting, p *Problems) {
+// place is where a mapping stands: its path as written and as the table has
+// it, and the operator's key on the way, if there is one.
+type place struct{ written, path, key string }
+
+// under is the place of a key of the mapping.
+func (at place) under(key string, t table) place {
+	in := place{join(at.written, key), join(at.path, key), at.key}
+	if !t.knows(in.path) && t.knows(join(at.path, "*")) {
+		in.path, in.key = join(at.path, "*"), key
+	}
+	return in
+}
+
+func join(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
+
+// table is every setting by its path.
+type table map[string]setting
+
+func tableOf(c *Config) table {
+	t := table{}
+	for _, s := range c.settings() {
+		t[s.path] = s
+	}
+	return t
+}
+
+func (t table) knows(path string) bool { _, leaf := t[path]; return leaf || t.isGroup(path) }
+
+func (t table) isGroup(path string) bool { return len(t.children(path)) > 0 }
+
+// walk sets what the mapping at a place says and reports what it cannot.
+func walk(m *yaml.Node, at place, file string, t table, p *Problems) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, value := m.Content[i], m.Content[i+1]
-		at := strings.TrimPrefix(prefix+"."+key.Value, ".")
-		where := fmt.Sprintf("%s:%d: %s", file, key.Line, at)
+		in := at.under(key.Value, t)
+		where := fmt.Sprintf("%s:%d: %s", file, key.Line, in.written)
 		if seen[key.Value] {
 			p.add(where, "is set twice", "one value")
 			continue
 		}
 		seen[key.Value] = true
-		s, leaf := table[at]
+		s, leaf := t[in.path]
 		switch {
 		case leaf && value.Kind == yaml.ScalarNode && value.Tag != "!!null":
-			if err := s.set(value.Value, filepath.Dir(file)); err != nil {
+			if err := s.take(in.key, value.Value, filepath.Dir(file)); err != nil {
 				p.add(where, err.Error(), s.accepts)
 			}
 		case leaf && value.Kind == yaml.ScalarNode:
 			p.add(where, "has no value", s.accepts)
 		case leaf:
 			p.add(where, "must be a single value", s.accepts)
-		case !isGroup(at, table):
-			p.add(where, "is not a setting", "one of "+strings.Join(children(prefix, table), ", "))
+		case !t.isGroup(in.path):
+			p.add(where, "is not a setting", "one of "+strings.Join(t.children(at.path), ", "))
 		case value.Kind != yaml.MappingNode:
-			p.add(where, "must be a group of settings", "keys "+strings.Join(children(at, table), ", "))
+			p.add(where, "must be a group of settings", "keys "+strings.Join(t.children(in.path), ", "))
 		default:
-			walk(value, at, file, table, p)
+			walk(value, in, file, t, p)
 		}
 	}
 }
 
-func isGroup(at string, table map[string]setting) bool { return len(children(at, table)) > 0 }
+// take sets a value that the file gives.
+func (s setting) take(key, value, base string) error {
+	if s.keyed() {
+		return s.setAt(key, value)
+	}
+	return s.set(value, base)
+}
 
-// children lists the keys that may stand under prefix, sorted.
-func children(prefix string, table map[string]setting) []string {
+// children lists the keys that may stand under a path, sorted.
+func (t table) children(prefix string) []string {
 	var out []string
-	for path := range table {
+	for path := range t {
 		rest, ok := strings.CutPrefix("."+path, strings.TrimSuffix("."+prefix, ".")+".")
 		if !ok {
 			continue
