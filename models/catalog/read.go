@@ -118,6 +118,9 @@ func (c Card) validateEmbedder() error {
 	if !(c.MaxDistance > 0 && c.MaxDistance < 2) {
 		faults = append(faults, fmt.Errorf("max_distance is %v: between 0 and 2; footnote eval gate measures it", c.MaxDistance))
 	}
+	if !(c.MinLate >= 0 && c.MinLate <= 1) {
+		faults = append(faults, fmt.Errorf("min_late is %v: between 0 and 1; 0 leaves it to max_distance", c.MinLate))
+	}
 	return errors.Join(faults...)
 }
 

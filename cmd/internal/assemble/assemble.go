@@ -98,7 +98,10 @@ func Cuts(c config.Config) (bot.Cuts, generate.Options, error) {
 	if err != nil {
 		return bot.Cuts{}, generate.Options{}, err
 	}
-	cuts := bot.Cuts{Distance: embedder.MaxDistance, Probability: reranker.MinProbability}
+	cuts := bot.Cuts{Late: embedder.MinLate, Distance: embedder.MaxDistance, Probability: reranker.MinProbability}
+	if c.Gate.Late != nil {
+		cuts.Late = *c.Gate.Late
+	}
 	if c.Gate.Distance != nil {
 		cuts.Distance = *c.Gate.Distance
 	}

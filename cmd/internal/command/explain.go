@@ -27,6 +27,7 @@ type explainJSON struct {
 	Truncated bool              `json:"truncated"` // the question is over the embedder's window
 	Lexical   []legJSON         `json:"lexical"`
 	Dense     []legJSON         `json:"dense"`
+	Fusion    retrieval.Fusion  `json:"fusion"` // what fused the legs
 	Hits      []retrieval.Hit   `json:"hits"`
 	Reranked  bool              `json:"reranked"`
 	Gate      []gateJSON        `json:"gate"` // one for each hit
@@ -121,7 +122,7 @@ func explained(e bot.Explanation) explainJSON {
 		Asker: e.Asker.ID(), Holds: append([]acl.Principal{}, e.Asker.Principals()...), Clauses: append([][]acl.Principal{}, e.Grant.Clauses()...),
 		Forms: append([]string{}, e.Forms...), Language: r.Language, Terms: append([]string{}, r.Terms...), Missing: append([]string{}, r.Missing...),
 		Tokens: r.Tokens, Truncated: r.Truncated, Lexical: []legJSON{}, Dense: []legJSON{}, Hits: append([]retrieval.Hit{}, r.Hits...),
-		Reranked: r.Reranked, Gate: []gateJSON{}, Reply: e.Reply, Stages: []stageJSON{},
+		Fusion: r.Fusion, Reranked: r.Reranked, Gate: []gateJSON{}, Reply: e.Reply, Stages: []stageJSON{},
 		Draft: draftJSON{Why: e.Draft.Why, Judged: []judgedJSON{}, Unknown: e.Unknown, Dropped: e.Dropped},
 	}
 	for i, h := range r.Lexical {
@@ -197,7 +198,7 @@ func (s *session) writeHits(b *strings.Builder, e bot.Explanation, top int) {
 	if !e.Results.Reranked {
 		order = "fused order, not reranked"
 	}
-	fmt.Fprintf(b, "Fusion, rerank and gate: %d hits, %s\n", len(e.Results.Hits), order)
+	fmt.Fprintf(b, "Fusion, rerank and gate: %d hits, fused by %s, %s\n", len(e.Results.Hits), e.Results.Fusion, order)
 	for i, h := range e.Results.Hits[:min(top, len(e.Results.Hits))] {
 		gate := "stopped: " + e.Gate[i].Why
 		if e.Gate[i].Passed {

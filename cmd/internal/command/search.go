@@ -95,7 +95,7 @@ func (s *session) hit(h retrieval.Hit) string {
 
 // scores says what each leg and the reranker gave; "-" where one did not.
 func scores(h retrieval.Hit) string {
-	lexical, dense, rerank := "-", "-", "-"
+	lexical, dense, late, rerank := "-", "-", "-", "-"
 	if h.LexicalRank > 0 {
 		lexical = fmt.Sprintf("#%d %.2f", h.LexicalRank, h.BM25)
 	}
@@ -105,10 +105,13 @@ func scores(h retrieval.Hit) string {
 			dense = fmt.Sprintf("#%d %s", h.DenseRank, dense)
 		}
 	}
+	if h.Late != nil {
+		late = fmt.Sprintf("%.4f", *h.Late)
+	}
 	if h.Rerank != nil {
 		rerank = fmt.Sprintf("%.4f", *h.Rerank)
 	}
-	return fmt.Sprintf("words %s, distance %s, fused %.5f, rerank %s", lexical, dense, h.Fused, rerank)
+	return fmt.Sprintf("words %s, distance %s, states %s, fused %.5f, rerank %s", lexical, dense, late, h.Fused, rerank)
 }
 
 // place is "title > section" of a passage on one line.

@@ -47,6 +47,7 @@ type Config struct {
 		Rerank int // best fused candidates that are reranked; 0: none
 	}
 	Gate struct {
+		Late      *float64 // least MaxSim of evidence; 0: the distance decides; nil: the model's own cut
 		Distance  *float64 // greatest cosine distance of evidence; nil: the model's own cut
 		Relevance *float64 // least rerank probability of evidence; nil: the model's own cut
 	}
@@ -104,6 +105,7 @@ func (c *Config) settings() []setting {
 		whole("models.threads", &c.Models.Threads, 0, 64),
 		whole("search.depth", &c.Search.Depth, 1, 1000),
 		whole("search.rerank", &c.Search.Rerank, 0, 200),
+		fraction("gate.late", &c.Gate.Late, 0, 1),
 		fraction("gate.distance", &c.Gate.Distance, 0, 2),
 		fraction("gate.relevance", &c.Gate.Relevance, 0, 1),
 		whole("answer.sources", &c.Answer.Sources, 1, 4),
