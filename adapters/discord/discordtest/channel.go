@@ -248,7 +248,7 @@ func (s *Server) sendable(ch *Channel, p *payload) *result {
 		out = archived()
 	case ch.Locked && !mod:
 		out = failure(400, 160005, "This thread is locked")
-	case ch.Type == DM && s.closed4DM(ch):
+	case ch.Type == DM && s.dmsClosed(ch):
 		out = failure(403, 50007, "Cannot send messages to this user")
 	default:
 		return nil
@@ -256,7 +256,7 @@ func (s *Server) sendable(ch *Channel, p *payload) *result {
 	return &out
 }
 
-func (s *Server) closed4DM(ch *Channel) bool {
+func (s *Server) dmsClosed(ch *Channel) bool {
 	return slices.ContainsFunc(ch.Recipients, func(id string) bool { return s.world.users[id] != nil && s.world.users[id].DMsClosed })
 }
 

@@ -269,16 +269,18 @@ func parseCommand(body json.RawMessage, path string, e *form) *command {
 	checkCommand(path, kind, &b, e)
 	o := object{
 		"type": kind, "default_member_permissions": nil, "nsfw": false, "dm_permission": true, "contexts": nil,
-		"integration_types": []int{0}, "description": "", "name_localizations": nil, "description_localizations": nil,
+		"integration_types": []int{0}, "name": b.Name, "description": b.Description, "name_localizations": nil, "description_localizations": nil,
 	}
-	for k, v := range fields {
-		if k == "id" || k == "version" || k == "application_id" || k == "guild_id" || k == "type" || v == nil {
-			continue
+	for _, k := range []string{"default_member_permissions", "nsfw", "dm_permission", "name_localizations", "description_localizations", "options"} {
+		if v := fields[k]; v != nil {
+			o[k] = v
 		}
-		o[k] = v
 	}
 	if b.Contexts != nil {
-		o["dm_permission"] = slices.Contains(*b.Contexts, 1)
+		o["contexts"], o["dm_permission"] = *b.Contexts, slices.Contains(*b.Contexts, 1)
+	}
+	if b.Integration != nil {
+		o["integration_types"] = *b.Integration
 	}
 	if opts, isList := pruned(o["options"]).([]any); isList && len(opts) > 0 {
 		o["options"] = opts

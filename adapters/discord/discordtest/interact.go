@@ -237,7 +237,7 @@ func takeChoices(x *interaction, data json.RawMessage) *result {
 
 // responseMessage is a new message of the interaction, not yet stored.
 func (s *Server) responseMessage(x *interaction, flags int) *Message {
-	m := &Message{Channel: x.channel, Guild: x.guild, Author: s.world.app.BotUser, Interaction: x.id, Flags: flags}
+	m := &Message{Channel: x.channel, Guild: x.guild, Author: s.world.app.BotUser, Interaction: x.id, Flags: flags, Asker: x.user, askKind: x.kind}
 	if flags&FlagEphemeral != 0 {
 		m.EphemeralTo = x.user
 	}

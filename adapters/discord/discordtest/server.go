@@ -226,12 +226,11 @@ func (s *Server) violate(format string, args ...any) {
 
 // call is one API request on its way to its handler.
 type call struct {
-	req    *Request
-	route  *route
-	p      map[string]string // path parameters
-	query  url.Values
-	body   []byte
-	fields map[string]json.RawMessage // of a JSON object
+	req   *Request
+	route *route
+	p     map[string]string // path parameters
+	query url.Values
+	body  []byte
 }
 
 // result is the answer to a call: a status and a JSON body, nil for none.
@@ -391,11 +390,11 @@ func (s *Server) dispatch(c *call) result {
 	if bad := c.badID(); bad != nil {
 		return *bad
 	}
-	if c.req.Verb != http.MethodGet && len(bytes.TrimSpace(c.body)) > 0 && c.body[0] != '[' {
+	if c.req.Verb != http.MethodGet && len(bytes.TrimSpace(c.body)) > 0 {
 		if ct := c.req.Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/json") {
 			return failure(400, 50035, "Invalid Form Body: expected \"Content-Type\" header to be application/json")
 		}
-		if json.Unmarshal(c.body, &c.fields) != nil {
+		if !json.Valid(c.body) {
 			return failure(400, 50109, "The request body contains invalid JSON.")
 		}
 	}

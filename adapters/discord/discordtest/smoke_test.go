@@ -40,13 +40,12 @@ func library(t *testing.T, s *dt.Server, intents discordgo.Intent) *discordgo.Se
 	return d
 }
 
-func connect(t *testing.T, s *dt.Server, d *discordgo.Session) {
+func connect(t *testing.T, d *discordgo.Session) {
 	t.Helper()
 	if err := d.Open(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	s.WaitSessions(1)
 }
 
 var none = &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMentionType{}}
@@ -68,7 +67,7 @@ func TestRealClientAnswersACommand(t *testing.T) {
 	seen := make(chan *discordgo.GuildCreate, 1)
 	d.AddHandler(func(_ *discordgo.Session, g *discordgo.GuildCreate) { seen <- g })
 	d.AddHandler(func(d *discordgo.Session, i *discordgo.InteractionCreate) { respond(t, d, i) })
-	connect(t, s, d)
+	connect(t, d)
 	if g := <-seen; len(g.Roles) != 3 || len(g.Threads) != 2 || g.Channels[1].PermissionOverwrites[0].Deny != int64(dt.ViewChannel) {
 		t.Errorf("guild decoded to %d roles and %d threads", len(g.Roles), len(g.Threads))
 	}

@@ -218,12 +218,14 @@ type Message struct {
 	Interaction                string // id of the interaction that it answers
 	Original                   bool   // the first response, else a follow-up or channel message
 	Thinking                   bool   // a deferral not yet resolved
+	Asker                      string // whose interaction it answers
 	ReplyTo                    string // message id
 	Thread                     string // thread that was started from it
 	Nonce                      string
 	At, EditedAt               time.Time
 	Deleted                    bool
 	Revisions                  []Revision
+	askKind                    int
 }
 
 // Revision is what a message once said, who could read that then, and whom it pinged.
@@ -483,6 +485,9 @@ func (s *state) messageWire(m *Message) object {
 	}
 	if m.Interaction != "" {
 		o["webhook_id"], o["application_id"] = s.app.ID, s.app.ID
+		o["interaction_metadata"] = object{
+			"id": m.Interaction, "type": m.askKind, "user": s.userWire(m.Asker), "authorizing_integration_owners": object{},
+		}
 	} else if m.Author == s.app.BotUser {
 		o["application_id"] = s.app.ID
 	}
