@@ -1,19 +1,34 @@
 package slack_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/desk"
+	"footnote/bot/ledger"
 )
+
+type msg = slacktest.Message
+
+func fresh(t testing.TB, o ...slacktest.Option) *slacktest.Server {
+	t.Helper()
+	return slacktest.New(t, slacktest.DemoWorld(), o...)
+}
 
 func TestMentionIsAnsweredInItsThread(t *testing.T) {
 	t.Parallel()
-	s := slacktest.New(t, slacktest.DemoWorld())
+	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
 	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
-	a := p.answer(q)
-	text := shown(a)
+	text := shown(p.answer(q))
 	for _, want := range []string{"Employees get thirty vacation days each year.", "[1]", "Sources", "The handbook > Part", "2026-02-03", "Helpful", "Not helpful", "Ask a human"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the answer lacks %q: %s", want, text)
@@ -22,5 +37,472 @@ func TestMentionIsAnsweredInItsThread(t *testing.T) {
 	p.done()
 	if n := answers(s.Everything("C0GENERAL")); n != 1 {
 		t.Errorf("%d answers", n)
+	}
+}
+
+// Whatever the transport repeats, reorders or loses: one answer.
+func TestOneAnswerHoweverDelivered(t *testing.T) {
+	t.Parallel()
+	cases := map[string]slacktest.Delivery{
+		"S24 once":                                 {},
+		"S26 copies with the same envelope":        {Copies: 3},
+		"S26 copies with new event ids":            {NewIDs: 3},
+		"S28 copies late":                          {NewIDs: 2, CopyDelay: 40 * time.Millisecond},
+		"S30 mention, then message":                {Both: true, PairGap: 20 * time.Millisecond},
+		"S30 message, then mention":                {Both: true, MessageFirst: true, PairGap: 20 * time.Millisecond},
+		"S30 both at once, twice":                  {Both: true, NewIDs: 1},
+		"TestCase_D2 only the copy marked retry 1": {RetryNum: 1},
+		"S36 only the message event":               {Both: true, NoMention: true},
+		"S37 the edit added the mention":           {Edited: true},
+	}
+	for name, d := range cases {
+		for _, mode := range []slack.Mode{slack.Socket, slack.HTTP} {
+			t.Run(fmt.Sprintf("%s by %s", name, mode), func(t *testing.T) {
+				t.Parallel()
+				s := fresh(t)
+				p := start(t, s, newStore(t, handbook), over(mode))
+				q := s.Mention("U0ADA", "C0GENERAL", qHandbook, d)
+				p.answer(q)
+				p.done()
+				if n := answers(s.Everything(q.Channel)); n != 1 {
+					t.Errorf("%d answers", n)
+				}
+			})
+		}
+	}
+}
+
+func TestCase_D2(t *testing.T) { deliveredOnce(t, slacktest.Delivery{RetryNum: 1}) }
+
+// Both orders of the two events, at any distance.
+func TestCase_D4(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook), withDesk(func(o *desk.Options) { o.PerAsker, o.PerRoom = 100, 100 }))
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 50 {
+		s.Mention("U0ADA", "C0GENERAL", qHandbook, slacktest.Delivery{Both: true, MessageFirst: r.IntN(2) == 0, PairGap: time.Duration(r.IntN(30)) * time.Millisecond})
+	}
+	p.done()
+	if n := answers(s.Everything("C0GENERAL")); n != 50 {
+		t.Errorf("%d answers to 50 questions", n)
+	}
+}
+
+func deliveredOnce(t *testing.T, d slacktest.Delivery) {
+	t.Helper()
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook, d))
+	p.done()
+	if n := answers(s.Everything("C0GENERAL")); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+func TestCase_D5(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	root := s.Say("U0BOB", "C0GENERAL", "a thread")
+	for range 2 {
+		p.answer(s.ReplyInThread("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook))
+	}
+	// The same timestamp in two channels is two messages.
+	for _, ch := range []string{"C0GENERAL", "C0HELP"} {
+		s.Emit(map[string]any{"type": "app_mention", "user": "U0BOB", "text": "<@U0BOT> " + qHandbook, "ts": fmt.Sprintf("%d.000700", time.Now().Unix()), "channel": ch})
+	}
+	p.quiet()
+	s.Eventually("all answers", func() bool { return len(s.Requests("chat.postMessage")) >= 4 })
+	if n := answers(s.Thread("C0GENERAL", root.TS)); n != 2 {
+		t.Errorf("%d answers in the thread", n)
+	}
+}
+
+// Changes of a message that change no words are no questions, and nor are
+// edits unless they are switched on.
+func TestCase_D6(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Edits = true }))
+	q := s.DM("U0ADA", qHandbook)
+	a := p.answer(q)
+	for range 10 {
+		s.Touch(q)
+		s.Touch(a)
+	}
+	p.done()
+	if n := answers(s.Everything(q.Channel)); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+	s.Edit(q, qLeaflet)
+	p.quiet()
+	s.Eventually("a second answer", func() bool { return answers(s.Everything(q.Channel)) == 2 })
+}
+
+func TestS38EditsAreOffByDefault(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	q := s.DM("U0ADA", qHandbook)
+	p.answer(q)
+	s.Edit(q, qLeaflet)
+	p.done()
+	if n := answers(s.Everything(q.Channel)); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+// What is no question of a person gets no word.
+func TestNoQuestions(t *testing.T) {
+	t.Parallel()
+	cases := map[string]string{
+		"S33 own answer that names the bot": "event_app_mention_own", "S33 another bot": "event_app_mention_from_bot",
+		"S33 bot without subtype": "event_message_bot_no_subtype", "S33 bot_message": "event_message_bot_message",
+		"S33 Slackbot": "event_message_slackbot", "S33 nobody": "event_message_no_user", "S33 hidden": "event_message_hidden",
+		"S35 join": "event_message_channel_join", "S35 huddle": "event_message_huddle_thread", "S35 reminder": "event_message_reminder_add",
+		"S35 a subtype of the future": "event_message_a_subtype_of_the_future", "S38 unfurl": "event_message_changed_unfurl",
+		"S38 reply count": "event_message_changed_reply_count", "TestCase_D7 own edit": "event_message_changed_own",
+		"S52 another installation": "event_app_mention_other_installation", "S13 deliveries cut short": "other_app_rate_limited",
+		"S104 assistant thread": "event_assistant_thread_started", "S104 its context": "event_assistant_thread_context_changed",
+		"S83 stopped": "event_agent_session_stopped", "LS04 an event of the future": "event_an_event_of_the_future",
+		"LS04 an unknown interaction": "other_unknown_interaction", "TestCase_D15 plain post": "event_message_channels",
+		"B07 group members": "event_subteam_members_changed",
+	}
+	for name, fixture := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+			p := start(t, s, newStore(t, handbook))
+			s.Deliver("", s.Fixture(fixture))
+			p.quiet()
+			for _, ch := range []string{"C0GENERAL", "C0HELP", s.DMChannel("U0ADA")} {
+				if got := s.FromBot(ch); len(got) > 0 {
+					t.Errorf("said in %s: %s", ch, got[0].Text)
+				}
+			}
+			if got := s.Ephemerals("U0ADA"); len(got) > 0 {
+				t.Errorf("said privately: %s", got[0].Text)
+			}
+			if diff := cmp.Diff([]string(nil), s.CheckInvariants()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCase_D7(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Edits = true }))
+	s.Emit(map[string]any{
+		"type": "message", "subtype": "message_changed", "channel": "C0GENERAL", "channel_type": "channel", "ts": "1772442160.000100",
+		"message":          map[string]any{"type": "message", "bot_id": "B0OTHER", "user": "U0OTHER", "text": "<@U0BOT> vacation?", "ts": "1772442100.000100", "edited": map[string]any{"user": "U0OTHER"}},
+		"previous_message": map[string]any{"text": "<@U0BOT> vacation?"},
+	})
+	p.done()
+	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+		t.Errorf("said %s", got[0].Text)
+	}
+}
+
+// Each way in which people ask is answered in the right thread.
+func TestWaysToAsk(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(s *slacktest.Server) msg{
+		"S44 in a thread": func(s *slacktest.Server) msg {
+			return s.ReplyInThread("U0ADA", "C0GENERAL", s.Say("U0BOB", "C0GENERAL", "hm").TS, "<@U0BOT> "+qHandbook)
+		},
+		"S30 direct message":                    func(s *slacktest.Server) msg { return s.DM("U0ADA", qHandbook) },
+		"S30 direct message that names the bot": func(s *slacktest.Server) msg { return s.DM("U0ADA", "<@U0BOT> "+qHandbook) },
+		"S48 direct message in a thread": func(s *slacktest.Server) msg {
+			return s.DMReply("U0ADA", s.DM("U0ADA", "<@U0BOT> "+qLeaflet).TS, qHandbook)
+		},
+		"S35 with a file": func(s *slacktest.Server) msg { return s.FileShare("U0ADA", s.DMChannel("U0ADA"), qHandbook) },
+		"S35 /me": func(s *slacktest.Server) msg {
+			return s.SaysWith("me_message", "U0ADA", s.DMChannel("U0ADA"), "", qHandbook)
+		},
+		"TestCase_D8 shown in the channel as well": func(s *slacktest.Server) msg {
+			return s.Broadcast("U0ADA", "C0GENERAL", s.Say("U0BOB", "C0GENERAL", "hm").TS, "<@U0BOT> "+qHandbook)
+		},
+		"private channel": func(s *slacktest.Server) msg { return s.Mention("U0ADA", "C0SECURITY", qHandbook) },
+		"S40 with a label and entities": func(s *slacktest.Server) msg {
+			return s.Mention("U0ADA", "C0GENERAL", "<@U0BOT|footnote> &lt;How many&gt; vacation days do employees get each year?")
+		},
+		"S90 the same question of another person": func(s *slacktest.Server) msg {
+			s.Mention("U0BOB", "C0GENERAL", qHandbook)
+			return s.Mention("U0ADA", "C0GENERAL", qHandbook)
+		},
+	}
+	for name, ask := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fresh(t)
+			p := start(t, s, newStore(t, handbook, leaflet))
+			q := ask(s)
+			s.WaitMessage(q.Channel, func(m msg) bool {
+				root := q.ThreadTS
+				if root == "" {
+					root = q.TS
+				}
+				return m.BotID == "B0BOT" && m.ThreadTS == root && strings.Contains(shown(m), "thirty vacation days")
+			})
+			p.done()
+		})
+	}
+}
+
+func TestCase_D8(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	root := s.Say("U0BOB", "C0GENERAL", "hm")
+	p.answer(s.Broadcast("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook))
+	p.done()
+	if got := s.FromBot("C0GENERAL"); len(got) != 1 || got[0].ThreadTS != root.TS || got[0].Broadcast {
+		t.Errorf("said %+v", got)
+	}
+}
+
+func TestCase_D9(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	root := s.Say("U0BOB", "C0GENERAL", "hm")
+	p.answer(s.ReplyInThread("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook))
+	p.done()
+	for _, m := range s.FromBot("C0GENERAL") {
+		if m.ThreadTS != root.TS {
+			t.Errorf("said outside the thread: %s", m.Text)
+		}
+	}
+}
+
+// A replay an hour later, after a restart, is answered by nothing.
+func TestCase_D10(t *testing.T) {
+	t.Parallel()
+	clock := slacktest.NewManualClock(time.Time{})
+	s := fresh(t, slacktest.WithClock(clock))
+	p := start(t, s, newStore(t, handbook))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	p.answer(q)
+	p.quiet()
+	for _, wait := range []time.Duration{30 * time.Minute, time.Hour} {
+		clock.Advance(wait)
+		p.again()
+		for _, newID := range []bool{false, true} {
+			s.Redeliver(q.Channel, q.TS, newID)
+		}
+		p.quiet()
+	}
+	if n := answers(s.Everything(q.Channel)); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+	if got := s.Ephemerals("U0ADA"); len(got) > 0 {
+		t.Errorf("said %s", got[0].Text)
+	}
+}
+
+func TestS29AQuestionThatIsTooOldIsToldSo(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	s.Emit(map[string]any{"type": "app_mention", "user": "U0ADA", "text": "<@U0BOT> " + qHandbook, "ts": fmt.Sprintf("%d.000700", time.Now().Add(-2*time.Hour).Unix()), "channel": "C0GENERAL"})
+	got := s.WaitEphemeral("U0ADA", slacktest.Any[msg])
+	if !strings.Contains(got.Text, "too late") {
+		t.Errorf("said %s", got.Text)
+	}
+	p.done()
+	if n := answers(s.Everything("C0GENERAL")); n != 0 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+func TestCase_D15(t *testing.T) {
+	t.Parallel()
+	w := slacktest.DemoWorld()
+	w.App.Events = append([]string{"message.channels", "message.groups", "message.mpim"}, slacktest.DefaultEvents...)
+	w.App.Scopes = append([]string{"channels:history", "groups:history", "mpim:history"}, slacktest.DefaultScopes...)
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, handbook))
+	root := s.Say("U0ADA", "C0GENERAL", qHandbook)
+	s.ReplyInThread("U0BOB", "C0GENERAL", root.TS, qHandbook)
+	s.Say("U0ADA", "C0SECURITY", qHandbook)
+	s.GroupDM("U0ADA", []string{"U0BOB"}, qHandbook)
+	p.quiet()
+	for _, r := range s.Requests("chat.postMessage", "chat.postEphemeral") {
+		t.Errorf("said %v", r.Args["text"])
+	}
+}
+
+func TestS41AMentionAloneGetsHelp(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook), drafting(nil))
+	q := s.Mention("U0ADA", "C0GENERAL", "<@U0BOT>")
+	m := s.WaitMessage("C0GENERAL", func(m msg) bool { return m.BotID == "B0BOT" })
+	if m.ThreadTS != q.TS || !strings.Contains(shown(m), "/ask") || slacktest.HasButtons(m) {
+		t.Errorf("said %+v", m)
+	}
+	p.done()
+}
+
+func TestS42FollowUpsWhenSwitchedOn(t *testing.T) {
+	t.Parallel()
+	w := slacktest.DemoWorld()
+	w.App.Events = append([]string{"message.channels"}, slacktest.DefaultEvents...)
+	w.App.Scopes = append([]string{"channels:history", "groups:history"}, slacktest.DefaultScopes...)
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, handbook, leaflet), channel("C0GENERAL", slack.Channel{FollowUps: true}))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	p.answer(q)
+	p.quiet()
+	s.ReplyInThread("U0BOB", "C0GENERAL", q.TS, qLeaflet) // not the asker
+	p.quiet()
+	if n := answers(s.Thread("C0GENERAL", q.TS)); n != 1 {
+		t.Fatalf("%d answers after another person's message", n)
+	}
+	s.ReplyInThread("U0ADA", "C0GENERAL", q.TS, qLeaflet)
+	s.Eventually("a second answer", func() bool { return answers(s.Thread("C0GENERAL", q.TS)) == 2 })
+	p.quiet()
+}
+
+// The thread is part of the question: "and on Fridays?" goes on from it.
+func TestHistoryOfADirectThreadIsRead(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook, leaflet))
+	q := s.DM("U0ADA", qHandbook)
+	p.answer(q)
+	s.WaitSettled()
+	f := s.DMReply("U0ADA", q.TS, "and how many?")
+	if text := shown(p.answer(f)); !strings.Contains(text, "thirty vacation days") {
+		t.Errorf("answered %s", text)
+	}
+	p.done()
+}
+
+func TestS46AnAnswerWithoutItsThreadIsTakenAway(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	block, let := make(chan struct{}), make(chan struct{})
+	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)))
+	root := s.Say("U0BOB", "C0GENERAL", "hm")
+	s.ReplyInThread("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook)
+	<-block
+	s.Delete(root)
+	close(let)
+	p.quiet()
+	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+		t.Errorf("left %s", got[0].Text)
+	}
+	if d := p.only(); d.Reason != "orphaned" {
+		t.Errorf("ended as %s %s", d.State, d.Reason)
+	}
+}
+
+func TestS39ADeletedQuestionIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	block, let := make(chan struct{}), make(chan struct{})
+	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)))
+	q := s.DM("U0ADA", qHandbook)
+	<-block
+	s.Delete(q)
+	s.WaitSettled()
+	close(let)
+	p.quiet()
+	if got := s.FromBot(q.Channel); len(got) > 0 {
+		t.Errorf("said %s", got[0].Text)
+	}
+}
+
+func TestS39AnAnswerGoesWithItsQuestionWhereThatIsSet(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.DeleteAnswers = true }))
+	q := s.DM("U0ADA", qHandbook)
+	p.answer(q)
+	p.quiet()
+	s.Delete(q)
+	s.Eventually("the answer to go", func() bool { return len(s.FromBot(q.Channel)) == 0 })
+}
+
+func TestS34TwoBotsDoNotTalkForEver(t *testing.T) {
+	t.Parallel()
+	w := slacktest.DemoWorld()
+	w.Add(slacktest.User{ID: "U0ROBOT", Name: "robot", Bot: true, BotID: "B0ROBOT", AppID: "A0ROBOT"})
+	w.Channels[0].Members = append(w.Channels[0].Members, "U0ROBOT")
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Bots = []string{"B0ROBOT"} }))
+	q := s.Mention("U0ROBOT", "C0GENERAL", qHandbook)
+	p.answer(q)
+	for range 3 {
+		s.ReplyInThread("U0ROBOT", "C0GENERAL", q.TS, "<@U0BOT> "+qHandbook)
+	}
+	p.quiet()
+	if n := answers(s.Everything("C0GENERAL")); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+func TestS53AnUninstalledAppStops(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	s.Uninstall()
+	select {
+	case err := <-p.ran:
+		if err == nil || !strings.Contains(err.Error(), "removed") {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the adapter goes on")
+	}
+	if diff := cmp.Diff([]string(nil), s.CheckInvariants()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// only is the one delivery of the ledger.
+func (p *program) only() ledger.Delivery {
+	p.t.Helper()
+	for _, u := range []string{"U0ADA", "U0BOB", "U0CYD", "U0DAN", "U0EVE"} {
+		if list, err := p.ledger.Of(context.Background(), "slack|T0HOME|"+u, 1); err == nil && len(list) > 0 {
+			return list[0]
+		}
+	}
+	p.t.Fatal("the ledger is empty")
+	return ledger.Delivery{}
+}
+
+// The same payload is the same question by both transports.
+func TestS01BothTransportsReadAlike(t *testing.T) {
+	t.Parallel()
+	read := func(t *testing.T, mode slack.Mode) map[string]string {
+		s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+		p := start(t, s, newStore(t, handbook), over(mode), withDesk(func(o *desk.Options) { o.PerAsker = 200 }))
+		for _, name := range slacktest.Fixtures() {
+			if !strings.Contains(name, "uninstalled") && !strings.Contains(name, "revoked") {
+				s.Deliver("", s.Fixture(name))
+			}
+		}
+		p.quiet()
+		out := map[string]string{}
+		for _, u := range []string{"U0ADA", "U0BOB", "U0EXT"} {
+			list, err := p.ledger.Of(t.Context(), "slack|T0HOME|"+u, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range list {
+				out[d.Key] = fmt.Sprint(d.Asker, " ", d.Room, " ", d.Sent.Unix())
+			}
+		}
+		return out
+	}
+	socket, web := read(t, slack.Socket), read(t, slack.HTTP)
+	if diff := cmp.Diff(socket, web); diff != "" || len(socket) < 5 {
+		t.Errorf("%d questions; socket - http +:\n%s", len(socket), diff)
 	}
 }

@@ -46,6 +46,10 @@ const (
 // channel.
 func (q question) private() bool { return q.Kind != kindRoom && q.Kind != kindShare }
 
+// startTime is how long a delivery that comes early waits for the bot to know
+// itself: Slack waits for three seconds.
+const startTime = 2 * time.Second
+
 // errLater says that a delivery must not be acknowledged.
 var errLater = errors.New("not ready")
 
@@ -54,8 +58,10 @@ var errLater = errors.New("not ready")
 func (a *Adapter) take(ctx context.Context, kind string, payload json.RawMessage) (any, error) {
 	select {
 	case <-a.ready:
-	default:
+	case <-time.After(startTime):
 		return nil, errLater
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	switch kind {
 	case "events_api":

@@ -277,6 +277,7 @@ func (p *program) halt() {
 func (p *program) again() {
 	p.t.Helper()
 	p.halt()
+	p.s.WaitSockets(0)
 	p.run()
 	p.connected()
 }
@@ -385,7 +386,6 @@ func (p *program) canary() {
 	}
 }
 
-
 // shown is all text of a message's blocks.
 func shown(m slacktest.Message) string {
 	var v any
@@ -409,4 +409,20 @@ func shown(m slacktest.Message) string {
 	}
 	walk(v)
 	return b.String()
+}
+
+// gated is a generator that says when it begins and waits until it may go on.
+func gated(begun chan<- struct{}, let <-chan struct{}) drafter {
+	return func(ctx context.Context, r generate.Request) (generate.Draft, error) {
+		select {
+		case begun <- struct{}{}:
+		case <-let:
+		}
+		select {
+		case <-let:
+		case <-ctx.Done():
+			return generate.Draft{}, context.Cause(ctx)
+		}
+		return verbatim(ctx, r)
+	}
 }

@@ -64,7 +64,7 @@ func (s *Server) Broadcast(user, channel, parent, text string, o ...Delivery) Me
 // SaysWith posts with any subtype, for example me_message.
 func (s *Server) SaysWith(subtype, user, channel, parent, text string, o ...Delivery) Message {
 	s.helper()
-	return s.says(user, channel, parent, text, subtype, false, o)
+	return s.says(user, channel, parent, text, subtype, subtype == "me_message", o)
 }
 
 // DMChannel is the direct channel of the user and the bot.
