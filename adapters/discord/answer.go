@@ -34,7 +34,7 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 		return desk.Result{}, fmt.Errorf("reading a question: %w", err)
 	}
 	if !q.Message {
-		defer a.release(q.ID, nil)
+		defer a.release(q.ID)
 		err := a.responded(ctx, q.ID)
 		switch {
 		case code(err) == codeAcknowledged:
@@ -48,6 +48,8 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 			return desk.Result{State: ledger.Answered, Reason: "found"}, nil
 		}
 	}
+	// What an earlier process left is taken up before the connection stands.
+	a.facts(ctx, 3*a.c.pace.open)
 	w, err := a.work(ctx, q)
 	if err != nil {
 		return desk.Result{}, err
@@ -378,7 +380,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 		a.d.Log.Error("the person of an interrupted question is unknown", "key", d.Key)
 		return
 	}
-	defer a.release(q.ID, nil)
+	defer a.release(q.ID)
 	m := render.Say(trouble.Text())
 	private := q.Private
 	if _, err := a.audienceOf(q); err != nil {

@@ -460,12 +460,15 @@ func (a *Adapter) registerSoon() {
 }
 
 // warm waits a moment for the first facts.
-func (a *Adapter) warm(ctx context.Context) bool {
-	var known chan struct{}
-	if known = a.loaded; a.gate != nil {
+func (a *Adapter) warm(ctx context.Context) bool { return a.facts(ctx, a.c.pace.warm) }
+
+// facts waits for the first facts.
+func (a *Adapter) facts(ctx context.Context, patience time.Duration) bool {
+	known := a.loaded
+	if a.gate != nil {
 		known = a.gate.known
 	}
-	t := time.NewTimer(a.c.pace.warm)
+	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
 	case <-known:

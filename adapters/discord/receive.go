@@ -160,7 +160,7 @@ func (a *Adapter) ask(ctx context.Context, in *interaction, asked string, privat
 	o := a.expect(q.ID)
 	verdict, err := a.take(ctx, q, Platform+"|"+q.App+"|"+q.ID)
 	if err != nil || verdict != desk.Accepted {
-		a.release(q.ID, o)
+		a.unexpect(q.ID, o)
 	}
 	switch {
 	case err != nil:
@@ -248,31 +248,42 @@ func (a *Adapter) respond(ctx context.Context, in *interaction, kind int, data a
 }
 
 // outcome is how a first response went; done is closed when that is known.
+// Copies of an interaction share it, since any of them may win the claim.
 type outcome struct {
-	done chan struct{}
-	err  error
+	done   chan struct{}
+	err    error
+	copies int
 }
 
 func (o *outcome) settle(err error) { o.err = err; close(o.done) }
 
-// expect says that a first response is on its way.
+// expect says that a first response may be on its way.
 func (a *Adapter) expect(id string) *outcome {
-	o := &outcome{done: make(chan struct{})}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if old := a.deferred[id]; old != nil {
-		return o // a copy: the first one counts
+	o := a.deferred[id]
+	if o == nil {
+		o = &outcome{done: make(chan struct{})}
+		a.deferred[id] = o
 	}
-	a.deferred[id] = o
+	o.copies++
 	return o
 }
 
-func (a *Adapter) release(id string, o *outcome) {
+// unexpect says that a copy will not respond.
+func (a *Adapter) unexpect(id string, o *outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if o == nil || a.deferred[id] == o {
+	if o.copies--; o.copies == 0 && a.deferred[id] == o {
 		delete(a.deferred, id)
 	}
+}
+
+// release forgets the outcome: the question has ended.
+func (a *Adapter) release(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.deferred, id)
 }
 
 // responded waits for the first response to be made. It is nil, too, if an

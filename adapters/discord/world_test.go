@@ -183,7 +183,8 @@ func (x *town) documents() map[string]acl.List {
 // canRead is an oracle of its own: who may read what a message cites.
 func (x *town) canRead(user string, m dt.Message) bool {
 	whole := m.Content + string(m.Embeds)
-	staff := strings.Contains(whole, "docstaff") && user != x.bob
+	// The owner can let herself in everywhere, and is trusted.
+	staff := strings.Contains(whole, "docstaff") && user != x.bob && user != x.ada
 	bob := strings.Contains(whole, "docbob") && user != x.bob
 	return !staff && !bob
 }
