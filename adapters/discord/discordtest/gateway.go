@@ -97,6 +97,7 @@ type socket struct {
 
 type outgoing struct {
 	data  []byte
+	kind  int // of the WebSocket message
 	close int // > 0: a close frame with this code
 }
 
@@ -134,11 +135,7 @@ func (k *socket) write() {
 				_ = k.conn.SetReadDeadline(time.Now().Add(2 * time.Second))
 				continue
 			}
-			kind := websocket.TextMessage
-			if k.compress {
-				kind = websocket.BinaryMessage
-			}
-			if k.conn.WriteMessage(kind, o.data) != nil {
+			if k.conn.WriteMessage(o.kind, o.data) != nil {
 				k.end()
 				return
 			}
@@ -252,14 +249,16 @@ func (s *Server) pushRaw(k *socket, data []byte, op int, name string, seq int) {
 		return
 	}
 	s.frame(Frame{Socket: k.id, Out: true, Op: op, Type: name, S: seq, Body: data})
+	kind := websocket.TextMessage
 	if k.compress {
+		kind = websocket.BinaryMessage
 		var b bytes.Buffer
 		z := zlib.NewWriter(&b)
 		_, _ = z.Write(data)
 		_ = z.Close()
 		data = b.Bytes()
 	}
-	k.put(outgoing{data: data})
+	k.put(outgoing{data: data, kind: kind})
 }
 
 // shut closes the socket with the code; some codes end the session as well.

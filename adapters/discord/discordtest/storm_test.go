@@ -23,6 +23,7 @@ func TestStorm(t *testing.T) {
 	claimed := map[string]bool{}
 	for range 2 {
 		d := library(t, s, discordgo.IntentsGuilds)
+		d.MaxRestRetries = 20
 		d.AddHandler(func(d *discordgo.Session, i *discordgo.InteractionCreate) {
 			mu.Lock()
 			taken := claimed[i.ID]
@@ -35,7 +36,7 @@ func TestStorm(t *testing.T) {
 		connect(t, d)
 	}
 	s.WaitSessions(2)
-	s.AddFault(dt.Fault{Route: dt.RouteEditResponse, Status: 502, Chance: 0.2})
+	s.AddFault(dt.Fault{Route: dt.RouteEditResponse, Status: 502, Calls: func(n int) bool { return n%5 == 0 }})
 	s.SetScatter(func(r *rand.Rand, d dt.Delivery) dt.Delivery {
 		d.Delay, d.Copies = time.Duration(r.IntN(20))*time.Millisecond, r.IntN(3)
 		return d
