@@ -195,8 +195,9 @@ func TestClientMistakes(t *testing.T) {
 			p.send(6, obj{"token": p.s.App().Token, "session_id": id, "seq": 999})
 		}, 4007},
 		"too many frames": {func(p *peer) {
+			p.send(2, p.identity(1))
 			for range 121 {
-				_ = p.conn.WriteJSON(obj{"op": 1, "d": 0})
+				_ = p.conn.WriteJSON(obj{"op": 3, "d": obj{}})
 			}
 		}, 4008},
 	}
