@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -425,4 +426,25 @@ func gated(begun chan<- struct{}, let <-chan struct{}) drafter {
 		}
 		return verbatim(ctx, r)
 	}
+}
+
+// renew exchanges the refresh token, as an operator's hook does.
+func renew(ctx context.Context, s *slacktest.Server) (string, error) {
+	a := s.App()
+	form := url.Values{"client_id": {a.ClientID}, "client_secret": {a.ClientSecret}, "grant_type": {"refresh_token"}, "refresh_token": {a.RefreshToken}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.APIURL()+"oauth.v2.access", strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var out struct {
+		Token string `json:"access_token"`
+	}
+	err = json.NewDecoder(resp.Body).Decode(&out)
+	return out.Token, err
 }

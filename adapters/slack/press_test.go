@@ -1,0 +1,400 @@
+package slack_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"footnote/adapters/slack"
+	"footnote/adapters/slack/slacktest"
+	"footnote/bot/ledger"
+)
+
+func TestSourceOpensInItsSurroundings(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	a := p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook))
+	s.Click("U0CYD", a, "source_1") // anybody there, with their own right
+	v := s.WaitView("U0CYD", slacktest.Any[slacktest.View])
+	text := string(v.Blocks)
+	for _, want := range []string{"rich_text_quote", "Employees get thirty vacation days each year.", "The canteen opens at noon.", "The handbook", "2026-02-03"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the view lacks %q: %s", want, text)
+		}
+	}
+	p.done()
+}
+
+// Absent, forbidden, deleted and never there look the same.
+func TestSourceThatIsNotAvailable(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	cases := map[string]func(p *program, a msg) string{
+		"forbidden": func(p *program, a msg) string { p.s.Click("U0DAN", a, "source_1"); return "U0DAN" },
+		"deleted": func(p *program, a msg) string {
+			p.index.remove("handbook")
+			p.s.Click("U0ADA", a, "source_1")
+			return "U0ADA"
+		},
+		"narrowed": func(p *program, a msg) string {
+			d := handbook
+			d.access = []string{"group:nobody"}
+			p.index.publish(d)
+			p.s.Click("U0ADA", a, "source_1")
+			return "U0ADA"
+		},
+		"never there": func(p *program, a msg) string {
+			press(p.s, "U0ADA", a, "source_1", "AN-ID-THAT-WAS-NEVER-GIVEN")
+			return "U0ADA"
+		},
+		"no such number": func(p *program, a msg) string {
+			press(p.s, "U0ADA", a, "source_9", value(a, "source_1"))
+			return "U0ADA"
+		},
+		"from outside": func(p *program, a msg) string { p.s.Click("U0EVE", a, "source_1"); return "U0EVE" },
+	}
+	for name, do := range cases {
+		s := slacktest.New(t, matrixWorld())
+		// A channel that a guest and an outsider joined after the answer.
+		p := start(t, s, newStore(t, handbook))
+		a := p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook))
+		p.quiet()
+		s.ChangeSilently(func(_ map[string]*slacktest.User, _ map[string]*slacktest.Group, ch map[string]*slacktest.Channel) {
+			ch["C0GENERAL"].Members = append(ch["C0GENERAL"].Members, "U0DAN", "U0EVE")
+		})
+		who := do(p, a)
+		v := s.WaitView(who, slacktest.Any[slacktest.View])
+		seen[name] = v.Title + string(v.Blocks)
+		p.quiet()
+		p.halt()
+	}
+	for name, text := range seen {
+		if text != seen["forbidden"] || !strings.Contains(text, "not available to you here") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// press sends a press of a button that is not there.
+func press(s *slacktest.Server, user string, m msg, id, value string) {
+	b, _ := json.Marshal(map[string]any{
+		"type": "block_actions", "team": map[string]any{"id": "T0HOME"}, "user": map[string]any{"id": user, "team_id": "T0HOME"},
+		"channel": map[string]any{"id": m.Channel}, "container": map[string]any{"message_ts": m.TS, "thread_ts": m.ThreadTS},
+		"trigger_id": trigger(s, user, m), "actions": []any{map[string]any{"action_id": id, "value": value, "action_ts": "1.2", "type": "button"}},
+	})
+	s.Deliver("interactive", b)
+}
+
+// trigger is a fresh trigger of the user, by way of a harmless press.
+func trigger(s *slacktest.Server, user string, m msg) string {
+	return s.Click(user, m, "human").Trigger
+}
+
+func value(m msg, id string) string {
+	var list []map[string]any
+	_ = json.Unmarshal(m.Blocks, &list)
+	for _, b := range list {
+		elements, _ := b["elements"].([]any)
+		for _, e := range elements {
+			if o, _ := e.(map[string]any); o["action_id"] == id {
+				v, _ := o["value"].(string)
+				return v
+			}
+		}
+	}
+	return ""
+}
+
+func TestCase_C17(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, handbook))
+	a := p.answer(s.DM("U0ADA", qHandbook))
+	p.index.remove("handbook")
+	s.Click("U0ADA", a, "source_1")
+	if v := s.WaitView("U0ADA", slacktest.Any[slacktest.View]); !strings.Contains(string(v.Blocks), "not available") {
+		t.Errorf("opened %s", v.Blocks)
+	}
+	p.done()
+}
+
+// A document that changed opens as it was, and says so.
+func TestSourceOfAnOlderRevision(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, handbook))
+	a := p.answer(s.DM("U0ADA", qHandbook))
+	d := handbook
+	d.text = "Employees get forty vacation days each year."
+	p.index.publish(d)
+	s.Click("U0ADA", a, "source_1")
+	v := s.WaitView("U0ADA", slacktest.Any[slacktest.View])
+	if text := string(v.Blocks); !strings.Contains(text, "thirty") || !strings.Contains(text, "newer revision") {
+		t.Errorf("opened %s", text)
+	}
+	p.done()
+}
+
+// Whoever may read by search may read by pressing: one rule.
+func TestCase_C16(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	for text, word := range map[string]string{qHandbook: "vacation", qPlan: "Friday", qDiary: "mascarpone", qLeaflet: "greenhouse", qMinutes: "Lisbon"} {
+		a := p.answer(s.DM("U0ADA", text))
+		s.Click("U0ADA", a, "source_1")
+		s.WaitView("U0ADA", func(v slacktest.View) bool { return strings.Contains(string(v.Blocks), word) })
+	}
+	p.done()
+}
+
+func TestS101Feedback(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, handbook))
+	a := p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook))
+	p.quiet()
+	p.again() // works on answers that are older than the process
+	s.Click("U0ADA", a, "helpful")
+	s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "noted") })
+	s.Click("U0BOB", a, "not_helpful")
+	why := s.WaitEphemeral("U0BOB", slacktest.HasButtons)
+	s.Click("U0BOB", why, "reason_outdated")
+	s.WaitEphemeral("U0BOB", func(m msg) bool { return strings.Contains(m.Text, "noted") })
+	s.Click("U0ADA", a, "not_helpful") // the last word counts
+	s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	p.quiet()
+	list, err := p.ledger.Feedback(context.Background(), value(a, "helpful"))
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	got := map[string]string{}
+	for _, f := range list {
+		got[f.User] = fmt.Sprint(f.Helpful, f.Reason)
+	}
+	if got["slack|T0HOME|U0ADA"] != "false" || got["slack|T0HOME|U0BOB"] != "falseoutdated" {
+		t.Errorf("%v", got)
+	}
+	press(s, "U0ADA", a, "helpful", "AN-ID-THAT-WAS-NEVER-GIVEN")
+	p.done()
+	for _, e := range s.Ephemerals("U0CYD") {
+		t.Errorf("told another person %s", e.Text)
+	}
+}
+
+func TestS32ADoubleClickCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.HumanChannel = "C0HELP" }))
+	a := p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook))
+	for range 3 {
+		s.Click("U0ADA", a, "human", slacktest.Delivery{Copies: 2})
+	}
+	s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "human") })
+	p.quiet()
+	s.Eventually("the channel to be told", func() bool { return len(s.FromBot("C0HELP")) > 0 })
+	p.quiet()
+	if got := s.FromBot("C0HELP"); len(got) != 1 || strings.Contains(got[0].Text, "U0ADA") {
+		t.Errorf("said %+v", got)
+	}
+	if list, err := p.ledger.HelpRequests(context.Background()); err != nil || len(list) != 1 {
+		t.Errorf("%v %v", list, err)
+	}
+}
+
+func TestS97Ask(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	i := s.Slash("U0ADA", "C0GENERAL", "/ask", qDiary)
+	if ack := string(i.Wait()); !strings.Contains(ack, "Only you") || !strings.Contains(ack, "ephemeral") {
+		t.Errorf("acknowledged %s", ack)
+	}
+	m := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	if !strings.Contains(shown(m), "mascarpone") || strings.Contains(shown(m), "Ask in a direct message") {
+		t.Errorf("answered %s", shown(m))
+	}
+	s.Click("U0ADA", m, "source_1")
+	s.WaitView("U0ADA", func(v slacktest.View) bool { return strings.Contains(string(v.Blocks), "mascarpone") })
+	p.done()
+	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+		t.Errorf("said in the channel: %s", got[0].Text)
+	}
+	if got := s.UserErrors("U0ADA"); len(got) > 0 {
+		t.Errorf("Slack says %v", got)
+	}
+}
+
+func TestS98AskWhereTheBotIsNot(t *testing.T) {
+	t.Parallel()
+	w := matrixWorld()
+	w.AddChannel(slacktest.Channel{Name: "elsewhere", Kind: slacktest.Private, Members: []string{"U0ADA"}})
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, all...))
+	s.Slash("U0ADA", "C0ELSEWHERE", "/ask", qDiary)
+	if m := s.WaitEphemeral("U0ADA", slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
+		t.Errorf("answered %s", shown(m))
+	}
+	p.done()
+}
+
+func TestAskWithoutAQuestion(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t), drafting(nil))
+	for _, text := range []string{"", "   ", "\u200b"} {
+		if ack := string(s.Slash("U0ADA", "C0GENERAL", "/ask", text).Wait()); !strings.Contains(ack, "Write your question") {
+			t.Errorf("acknowledged %s", ack)
+		}
+	}
+	p.quiet()
+}
+
+// The response_url is gone when the answer is there: it goes by direct message.
+func TestAskAnsweredLate(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	s.AddFault(slacktest.Fault{Route: "response_url", Status: 404})
+	p := start(t, s, newStore(t, all...))
+	s.Slash("U0ADA", "C0GENERAL", "/ask", qDiary)
+	if m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
+		t.Errorf("answered %s", shown(m))
+	}
+	p.quiet()
+}
+
+func TestFootnoteCommand(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, handbook))
+	p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook))
+	p.quiet()
+	for text, want := range map[string]string{"": "/ask", "help": "/ask", "status": "connected", "why": "answered", "nonsense": "/ask"} {
+		if ack := string(s.Slash("U0ADA", "C0GENERAL", "/footnote", text).Wait()); !strings.Contains(ack, want) || strings.Contains(ack, "vacation") {
+			t.Errorf("%q: %s", text, ack)
+		}
+	}
+	if ack := string(s.Slash("U0CYD", "C0GENERAL", "/footnote", "why").Wait()); !strings.Contains(ack, "no question from you") {
+		t.Errorf("another person's questions: %s", ack)
+	}
+	p.done()
+}
+
+func TestS100Shortcut(t *testing.T) {
+	t.Parallel()
+	w := matrixWorld()
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, all...))
+	m := s.Say("U0BOB", "C0GENERAL", qHandbook)
+	s.Shortcut("U0ADA", m, slack.ShortcutID)
+	a := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	if !strings.Contains(shown(a), "thirty vacation days") || !strings.Contains(shown(a), "Post to thread") {
+		t.Fatalf("answered %s", shown(a))
+	}
+	s.Click("U0ADA", a, "share", slacktest.Delivery{Copies: 1})
+	posted := s.WaitMessage("C0GENERAL", slacktest.HasButtons)
+	if posted.ThreadTS != m.TS || !strings.Contains(shown(posted), "thirty vacation days") || strings.Contains(shown(posted), "Post to thread") {
+		t.Errorf("posted %s in %s", shown(posted), posted.ThreadTS)
+	}
+	p.quiet()
+	if n := answers(s.Everything("C0GENERAL")); n != 1 {
+		t.Errorf("posted %d times", n)
+	}
+}
+
+// What not everybody there may read is not posted, and the reason is told to
+// one person.
+func TestCase_P14(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	m := s.Say("U0BOB", "C0GENERAL", qPlan)
+	s.Shortcut("U0ADA", m, slack.ShortcutID)
+	a := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	if !strings.Contains(shown(a), "rotates each Friday") {
+		t.Fatalf("answered %s", shown(a))
+	}
+	s.Click("U0ADA", a, "share")
+	s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "not everyone there") })
+	p.quiet()
+	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+		t.Errorf("posted %s", shown(got[0]))
+	}
+	if diff := s.CheckInvariants(); slices.ContainsFunc(diff, func(l string) bool { return strings.Contains(l, "read") }) {
+		t.Error(diff)
+	}
+}
+
+func TestS102OnlyTheAskerShares(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	m := s.Say("U0BOB", "C0GENERAL", qHandbook)
+	s.Shortcut("U0ADA", m, slack.ShortcutID)
+	a := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	press(s, "U0BOB", m2(s, p), "share", value(a, "share"))
+	p.quiet()
+	if n := answers(s.Thread("C0GENERAL", m.TS)); n != 0 {
+		t.Errorf("posted %d times", n)
+	}
+}
+
+// m2 is any message of the app that others see.
+func m2(s *slacktest.Server, p *program) msg {
+	return p.answer(s.Mention("U0BOB", "C0GENERAL", qHandbook))
+}
+
+func TestS103HomeShowsHelpOnce(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t))
+	for range 3 {
+		s.OpenHome("U0ADA")
+	}
+	s.WaitRequests("views.publish", 1)
+	p.quiet()
+	if v, ok := s.Home("U0ADA"); !ok || !strings.Contains(string(v.Blocks), "/ask") {
+		t.Errorf("home %s", v.Blocks)
+	}
+	if n := len(s.Requests("views.publish")); n != 1 {
+		t.Errorf("published %d times", n)
+	}
+}
+
+// A refusal offers both ways on, and the nearest documents that may be read.
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	q := s.Mention("U0ADA", "C0GENERAL", "Which vacation colour does the canteen prefer?")
+	text := shown(p.answer(q))
+	if strings.Contains(text, "Sources") || !strings.Contains(text, "Ask in a direct message") || !strings.Contains(text, "Ask a human") {
+		t.Errorf("refused %s", text)
+	}
+	p.quiet()
+	if d := p.only(); d.State != ledger.Refused {
+		t.Errorf("ended as %s", d.State)
+	}
+	if gaps, err := p.ledger.Gaps(context.Background()); err != nil || len(gaps) != 1 {
+		t.Errorf("%v %v", gaps, err)
+	}
+}
+
+func TestS106AResponseAddressElsewhereIsNotUsed(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	b, _ := json.Marshal(map[string]any{
+		"command": "/ask", "text": qDiary, "team_id": "T0HOME", "user_id": "U0ADA", "channel_id": "C0GENERAL", "trigger_id": "t.1",
+		"response_url": "https://hooks.slack.com.evil.example/x",
+	})
+	s.Deliver("slash_commands", b)
+	if m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
+		t.Errorf("answered %s", shown(m))
+	}
+	p.quiet()
+}
