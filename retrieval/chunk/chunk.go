@@ -154,8 +154,9 @@ func kindOf(k doctree.Kind) string {
 	return "text"
 }
 
-// locator opens the source at the place: RFC 5147 for text, behind the page
-// or the like where the source has pages.
+// locator opens the source at the place: RFC 5147 for text, behind the place
+// that doctree.Reach describes where the source has pages, times or cells:
+// "#page=3&char=10,90". The characters are those of the canonical text.
 func locator(place string, s retrieval.Span) string {
 	l := fmt.Sprintf("#char=%d,%d", s.From, s.To)
 	if place != "" {

@@ -319,7 +319,7 @@ func (p *packer) add(units []unit, from, to int, text string, tokens int) {
 
 func (p *packer) chunk(units []unit, path []string, from, to int, text string) retrieval.Chunk {
 	span := p.t.Span(from, to)
-	return retrieval.Chunk{Section: path, Kind: mostly(units), Locator: locator(units[0].place, span), Span: span, Content: p.t.Canonical[from:to], Text: text}
+	return retrieval.Chunk{Section: path, Kind: mostly(units), Locator: locator(doctree.Reach(units[0].place, units[len(units)-1].place), span), Span: span, Content: p.t.Canonical[from:to], Text: text}
 }
 
 // join adds units to the last chunk if one of both is small, their sections

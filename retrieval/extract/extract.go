@@ -1,5 +1,6 @@
-// Package extract turns source files into document trees: Markdown, HTML and
-// plain text in every common charset.
+// Package extract turns source files into document trees: Markdown, HTML,
+// plain text, tables, captions and mail in every common charset, and PDF, Word,
+// PowerPoint and Excel by the packages below this one.
 //
 // Its one idea: the canonical text stays as close to the source as the format
 // allows, so that a quote can be shown where it stands. For Markdown and plain
@@ -13,9 +14,11 @@
 // characters, ESC among them, become U+FFFD. So no canonical text, and no
 // quote cut from it, can command a terminal.
 //
-// There is one file per format: a parser takes the decoded text and builds the
-// tree. Decoding, front matter, limits, panics and the final checks are the
-// same for all of them and live in this file and decode.go.
+// There is one file or package per format: a parser takes the decoded text, or
+// the bytes of a format that is no text, and builds the tree. Decoding, front
+// matter, limits, panics and the final checks are the same for all of them and
+// live in this file and decode.go. Where a source has pages, slides, sheets or
+// times, blocks say so (doctree.Block.Place, see doctree.Reach).
 //
 // The package reads no files and decides no access: it only carries the raw
 // `access:` of the front matter, and refuses a document whose access list it
@@ -24,17 +27,17 @@ package extract
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"strings"
 	"unicode"
 
 	"footnote/retrieval/analysis"
 	"footnote/retrieval/doctree"
+	"footnote/retrieval/extract/bounds"
 )
 
 // Version changes whenever the same file would give another tree.
-const Version = "1"
+const Version = "2"
 
 // MaxBytes is the largest source that is read. Beyond it a file is far more
 // often a dump or a log than a document.
@@ -42,19 +45,16 @@ const MaxBytes = 64 << 20
 
 // Source is a file as it was read.
 type Source struct {
-	Path string // its name chooses the format
-	Data []byte
+	Path     string // its name chooses the format
+	Data     []byte
+	Password string        // opens what is encrypted, "" none
+	Limits   bounds.Limits // zero: the defaults
 }
 
 // Error says why a document could not be read, in words for an operator.
-type Error struct {
-	Reason    string
-	Retryable bool // the same bytes may succeed later
-}
+type Error = bounds.Error
 
-func (e *Error) Error() string { return e.Reason }
-
-func refuse(format string, args ...any) *Error { return &Error{Reason: fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) *Error { return bounds.Refuse(format, args...) }
 
 // parser builds the tree of one format. in.text is canonical text or, for
 // formats that drop markup, the decoded source.
@@ -66,17 +66,29 @@ type input struct {
 	source *doctree.Map // from text to source bytes, nil: identity
 	body   int          // where the text begins after the front matter
 	title  string       // of the front matter, may be ""
+	name   string       // of the file
+	limits bounds.Limits
 }
 
-// formats names the parsers and the extensions that choose them.
-var formats = []struct {
+// reader builds the tree of one format that is no text.
+type reader func(ctx context.Context, src Source) (doctree.Tree, error)
+
+// format is how one kind of file is read: by parse if it is text, else by read.
+type format struct {
 	name       string
 	extensions string
+	front      bool // it may begin with front matter
 	parse      parser
-}{
-	{"markdown", ".md .markdown .mdown .mkd .mdx", parseMarkdown},
-	{"html", ".html .htm .xhtml", parseHTML},
-	{"text", ".txt .text .log .rst .adoc .asciidoc .org", parseText},
+	read       reader
+}
+
+// formats are all that are read. The first three are known to choose.
+var formats = []format{
+	{"markdown", ".md .markdown .mdown .mkd .mdx", true, parseMarkdown, nil},
+	{"html", ".html .htm .xhtml", true, parseHTML, nil},
+	{"text", ".txt .text .log .rst .adoc .asciidoc .org", true, parseText, nil},
+	{"csv", ".csv .tsv .tab", false, parseTable, nil},
+	{"captions", ".vtt .srt", false, parseCaptions, nil},
 }
 
 // Supported reports whether files with this name are read. A name without an
@@ -108,21 +120,29 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// choose finds the format by name, then by content.
-func choose(name, text string) (string, parser, error) {
+// byName finds the format of a file name.
+func byName(name string) (format, error) {
 	ext := ending(name)
 	for _, f := range formats {
 		if hasWord(f.extensions, ext) {
-			return f.name, f.parse, nil
+			return f, nil
 		}
 	}
-	if ext != "" {
-		return "", nil, refuse("unsupported format %s: convert it to Markdown, HTML or text", ext)
+	switch ext {
+	case "":
+		return formats[2], nil
+	case ".doc", ".xls", ".ppt":
+		return format{}, refuse("unsupported format %s: save it as %sx", ext, ext)
+	case ".zip", ".tar", ".gz", ".tgz", ".7z", ".rar":
+		return format{}, refuse("unsupported format %s: unpack the archive and add what is in it", ext)
 	}
-	if head := strings.ToLower(strings.TrimSpace(text[:min(len(text), 256)])); strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html") {
-		return "html", parseHTML, nil
-	}
-	return "text", parseText, nil
+	return format{}, refuse("unsupported format %s: convert it to Markdown, HTML, PDF or text", ext)
+}
+
+// isPage reports HTML in a file whose name has no ending.
+func isPage(name, text string) bool {
+	head := strings.ToLower(strings.TrimSpace(text[:min(len(text), 256)]))
+	return ending(name) == "" && (strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html"))
 }
 
 // CheckSize refuses a source that is too large, best before it is read.
@@ -147,14 +167,24 @@ func Extract(ctx context.Context, src Source) (tree doctree.Tree, err error) {
 	if err := CheckSize(int64(len(src.Data))); err != nil {
 		return doctree.Tree{}, err
 	}
-	if !Supported(src.Path) {
-		_, _, err := choose(src.Path, "")
+	f, err := byName(src.Path)
+	if err != nil {
 		return doctree.Tree{}, err
 	}
 	if len(src.Data) == 0 {
 		return doctree.Tree{}, refuse("no text found: the file is empty (0 bytes)")
 	}
-	return extract(ctx, src)
+	src.Limits = src.Limits.Filled()
+	if f.read != nil {
+		tree, err = f.read(ctx, src)
+	} else {
+		f, tree, err = decodeAndParse(ctx, src, f)
+	}
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	tree.Format = f.name
+	return finish(tree, src.Path)
 }
 
 // stopped is what a parser panics with to leave a library at the end of ctx.
@@ -167,26 +197,25 @@ func recovered(r any) error {
 	return refuse("the parser failed on this file (%v): please report it with the file", r)
 }
 
-func extract(ctx context.Context, src Source) (doctree.Tree, error) {
-	d, err := decode(src.Data, hasWord(formats[1].extensions, ending(src.Path)))
+// decodeAndParse reads a format that is text, and says which it was.
+func decodeAndParse(ctx context.Context, src Source, as format) (format, doctree.Tree, error) {
+	d, err := decode(src.Data, as.name == "html")
 	if err != nil {
-		return doctree.Tree{}, err
+		return as, doctree.Tree{}, err
 	}
-	f, err := readFront(d.text)
-	if err != nil {
-		return doctree.Tree{}, err
+	if isPage(src.Path, d.text) {
+		as = formats[1]
 	}
-	format, parse, err := choose(src.Path, d.text)
-	if err != nil {
-		return doctree.Tree{}, err
+	var f front
+	if as.front {
+		if f, err = readFront(d.text); err != nil {
+			return as, doctree.Tree{}, err
+		}
 	}
-	tree, err := parse(ctx, input{text: d.text, source: d.source, body: f.end, title: f.title})
-	if err != nil {
-		return doctree.Tree{}, err
-	}
-	tree.Format, tree.Front, tree.Access = format, f.values, f.access
+	tree, err := as.parse(ctx, input{text: d.text, source: d.source, body: f.end, title: f.title, name: src.Path, limits: src.Limits})
+	tree.Front, tree.Access = f.values, f.access
 	tree.Warnings = append(tree.Warnings, d.warnings...)
-	return finish(tree, src.Path)
+	return as, tree, err
 }
 
 // finish fills what follows from the blocks and refuses a tree without text.

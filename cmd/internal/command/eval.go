@@ -48,7 +48,7 @@ turn. Rows: bm25, dense, hybrid (as fused) and hybrid+rerank (the final order).`
 		}
 		return nil
 	}
-	c.AddCommand(quick)
+	c.AddCommand(quick, p.evaluateExtraction())
 	return c
 }
 
