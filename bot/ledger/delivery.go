@@ -348,6 +348,11 @@ func (l *Ledger) Of(_ context.Context, asker string, limit int) ([]Delivery, err
 	return l.list(func(e *entry) bool { return e.Asker == asker }, -1, limit), nil
 }
 
+// Latest lists deliveries of everybody, newest first, without payloads.
+func (l *Ledger) Latest(_ context.Context, limit int) ([]Delivery, error) {
+	return l.list(func(*entry) bool { return true }, -1, limit), nil
+}
+
 // Pending lists unfinished deliveries, oldest first, without payloads.
 func (l *Ledger) Pending(_ context.Context, limit int) ([]Delivery, error) {
 	return l.list(func(e *entry) bool { return !e.State.Ended() }, 1, limit), nil

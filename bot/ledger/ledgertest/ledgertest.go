@@ -27,6 +27,7 @@ type Ledger interface {
 	ledger.Claims
 	Delivery(ctx context.Context, key string) (ledger.Delivery, error)
 	Of(ctx context.Context, asker string, limit int) ([]ledger.Delivery, error)
+	Latest(ctx context.Context, limit int) ([]ledger.Delivery, error)
 	Pending(ctx context.Context, limit int) ([]ledger.Delivery, error)
 	Counts(ctx context.Context) (map[ledger.State]int, error)
 	PutAnswer(ctx context.Context, a ledger.Answer) error
@@ -466,6 +467,8 @@ func ownEntries(w *world) {
 		return out
 	}
 	w.equal("ada's", []string{"ada3", "ada2", "ada1"}, keys(w.Of(w.ctx, "slack|T1|ada", 3)))
+	w.equal("the latest of all", 8, len(keys(w.Latest(w.ctx, 100))))
+	w.equal("the latest", keys(w.Latest(w.ctx, 100))[:2], keys(w.Latest(w.ctx, 2)))
 	w.equal("nobody's", []string(nil), keys(w.Of(w.ctx, "slack|T1|eve", 3)))
 	w.equal("pending", []string{"ada0", "bob0", "bob1"}, keys(w.Pending(w.ctx, 3)))
 	n, err := w.Counts(w.ctx)

@@ -86,7 +86,8 @@ documents failed, 5 no index yet, 6 refused (ask).`,
 	})
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "configuration `FILE` (also FOOTNOTE_CONFIG)")
 	root.PersistentFlags().StringVar(&p.data, "data", "", "`DIRECTORY` of the index (also FOOTNOTE_DATA)")
-	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.docs(), p.index(), p.evaluation(), p.doctor(), p.models(), p.version())
+	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.docs(), p.index(), p.evaluation(),
+		p.serve(), p.sandbox(), p.access(), p.deliveries(), p.doctor(), p.models(), p.version())
 	return root
 }
 

@@ -1,0 +1,303 @@
+package assemble
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"footnote/acl"
+	"footnote/adapters/discord"
+	"footnote/adapters/slack"
+	"footnote/adapters/web"
+	"footnote/bot/desk"
+	"footnote/bot/ledger"
+	"footnote/bot/outbox"
+	"footnote/cmd/internal/config"
+)
+
+// Service is all that footnote serve runs.
+type Service struct {
+	*App
+	Ledger  *ledger.Ledger
+	Desk    *desk.Desk
+	Slack   *slack.Adapter   // nil: not configured
+	Discord *discord.Adapter // nil: not configured
+
+	c        config.Config
+	web      *web.Server
+	listener net.Listener // nil: no HTTP
+	log      *slog.Logger
+}
+
+// OpenService connects what serving needs: the index, the ledger, the desk, the
+// configured platforms and the web server, which listens at once but answers
+// in Run. Errors are those of Open.
+func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *slog.Logger) (*Service, error) {
+	app, err := Open(ctx, c, DefaultTop)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{App: app, c: c, log: log}
+	if err := s.open(ctx, p); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
+	if s.Ledger, err = ledger.Open(s.c.Data, ledger.Options{}); err != nil {
+		return err
+	}
+	if s.Desk, err = desk.New(desk.Options{
+		Ledger: s.Ledger, Workers: s.c.Serve.Workers, Queue: s.c.Serve.Queue, Log: s.log,
+		Deadline: time.Duration(s.c.Serve.Deadline) * time.Second, Grace: time.Duration(s.c.Serve.Grace) * time.Second,
+	}); err != nil {
+		return err
+	}
+	if p.Slack != nil {
+		if s.Slack, err = slack.New(slackConfig(s.c, *p.Slack), slack.Deps{Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Log: s.log}); err != nil {
+			return err
+		}
+	}
+	if p.Discord != nil {
+		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Log: s.log.With("platform", discord.Platform)}
+		if s.Discord, err = discord.New(discordConfig(s.c, *p.Discord), deps); err != nil {
+			return err
+		}
+	}
+	return s.openWeb(ctx)
+}
+
+func slackConfig(c config.Config, s config.SlackSecrets) slack.Config {
+	channel := func(x config.SlackChannel) slack.Channel {
+		follow := x.FollowUps
+		if follow == nil {
+			follow = c.Slack.Default.FollowUps
+		}
+		return slack.Channel{
+			Answer:    slack.Visibility(cmp.Or(x.Mode, c.Slack.Default.Mode)),
+			FollowUps: follow != nil && *follow,
+		}
+	}
+	out := slack.Config{
+		Mode: slack.Mode(c.Slack.Mode), BotToken: s.BotToken.Reveal(), AppToken: s.AppToken.Reveal(), SigningSecret: s.SigningSecret.Reveal(),
+		APIURL: c.Slack.APIURL, HumanChannel: c.Slack.HumanChannel, ExternalLabelled: c.Slack.External == "labelled",
+		Default: channel(config.SlackChannel{}), Channels: map[string]slack.Channel{},
+	}
+	for id, x := range c.Slack.Channels {
+		out.Channels[id] = channel(x)
+	}
+	return out
+}
+
+func discordConfig(c config.Config, s config.DiscordSecrets) discord.Config {
+	d := c.Discord
+	return discord.Config{
+		Mode: d.Mode, Token: s.Token.Reveal(), PublicKey: s.PublicKey.Reveal(), APIURL: d.APIURL, Guilds: d.Guilds,
+		DevGuild: d.DevelopmentGuild, Channels: d.Channels, Mentions: d.Mentions, Threads: d.Threads,
+	}
+}
+
+// openWeb makes the web server and takes its port, if one is configured.
+func (s *Service) openWeb(ctx context.Context) error {
+	if s.c.Web.Listen == "" {
+		return nil
+	}
+	viewer, err := s.viewer()
+	if err != nil {
+		return err
+	}
+	handlers := map[string]http.Handler{}
+	boxes := map[string]func() outbox.Health{}
+	if s.Slack != nil {
+		for path, h := range s.Slack.Handlers() {
+			handlers[path] = h
+		}
+		boxes[slack.Platform] = func() outbox.Health {
+			h := s.Slack.Health()
+			return outbox.Health{Waiting: h.Waiting, Limited: h.Limited}
+		}
+	}
+	if s.Discord != nil {
+		for path, h := range s.Discord.Handlers() {
+			handlers[path] = h
+		}
+		boxes[discord.Platform] = func() outbox.Health { return outbox.Health{Limited: s.Discord.Health().Limited} }
+	}
+	s.web = web.New(web.Options{
+		Listen: s.c.Web.Listen,
+		Mounts: web.Mounts{
+			SlackEvents: handlers["/slack/events"], SlackInteractions: handlers["/slack/interactions"],
+			SlackCommands: handlers["/slack/commands"], DiscordInteractions: handlers["/discord/interactions"],
+		},
+		Ready:   s.checks(),
+		Metrics: web.NewMetrics(web.Gathered{Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes}),
+		Viewer:  viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
+	})
+	var lc net.ListenConfig
+	if s.listener, err = lc.Listen(ctx, "tcp", s.c.Web.Listen); err != nil {
+		return fmt.Errorf("listening on %s (web.listen): %w", s.c.Web.Listen, err)
+	}
+	return nil
+}
+
+// viewer shows sources under web.public_url, nil without one.
+func (s *Service) viewer() (*web.Viewer, error) {
+	if s.c.Web.PublicURL == "" {
+		return nil, nil
+	}
+	key, err := web.LoadKey(s.c.Data)
+	if err != nil {
+		return nil, err
+	}
+	return web.NewViewer(web.ViewerOptions{
+		Base: s.c.Web.PublicURL, Key: key, Answers: s.Ledger, Bot: s.Bot, Identify: s.identify, Log: s.log,
+	})
+}
+
+// identify asks the platform who somebody of the ledger ("slack|T1|U1") is now.
+//
+// SECURITY: anything else is nobody.
+func (s *Service) identify(ctx context.Context, person string) (acl.Identity, error) {
+	platform, rest, _ := strings.Cut(person, "|")
+	tenant, user, ok := strings.Cut(rest, "|")
+	account := platform + ":" + tenant + ":user/" + user
+	switch {
+	case ok && platform == slack.Platform && s.Slack != nil:
+		return s.Slack.Directory().Identify(ctx, account)
+	case ok && platform == discord.Platform && s.Discord != nil:
+		return s.Discord.Directory().Identify(ctx, account)
+	}
+	return acl.Identity{}, acl.ErrUnknown
+}
+
+// checks are the conditions of readiness.
+func (s *Service) checks() []web.Check {
+	out := []web.Check{
+		{Name: "index", Probe: func(context.Context) error {
+			if s.Index.Counts().Documents == 0 {
+				return errors.New("the index holds no documents")
+			}
+			return nil
+		}},
+		{Name: "ledger", Probe: func(ctx context.Context) error {
+			_, err := s.Ledger.Counts(ctx)
+			return err
+		}},
+	}
+	for _, p := range s.platforms() {
+		out = append(out, web.Check{Name: strings.ToLower(p.name), Probe: func(context.Context) error { return p.up() }})
+	}
+	return out
+}
+
+// platform is a connected platform as the parts above see it.
+type platform struct {
+	name string
+	how  string                      // deliveries come
+	run  func(context.Context) error // serves
+	up   func() error                // nil: questions can arrive now
+}
+
+func (s *Service) platforms() []platform {
+	var out []platform
+	if a := s.Slack; a != nil {
+		p := platform{name: "Slack", how: "Socket Mode", run: a.Run, up: func() error {
+			h := a.Health()
+			return state(h.Fatal, !h.Connected.IsZero())
+		}}
+		if s.c.Slack.Mode == string(slack.HTTP) {
+			p.how = "HTTP"
+			p.up = func() error { return state(a.Health().Fatal, true) }
+		}
+		out = append(out, p)
+	}
+	if a := s.Discord; a != nil {
+		p := platform{name: "Discord", how: "gateway", run: a.Run, up: func() error {
+			h := a.Health()
+			return state(h.Fatal, !h.Connected.IsZero())
+		}}
+		if s.c.Discord.Mode == discord.HTTP {
+			p.how = "HTTP"
+			p.up = func() error { return state(a.Health().Fatal, true) }
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func state(fatal string, connected bool) error {
+	switch {
+	case fatal != "":
+		return errors.New(fatal)
+	case !connected:
+		return errors.New("not connected")
+	}
+	return nil
+}
+
+// Address is where the web server listens, "" if there is none.
+func (s *Service) Address() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Run serves until ctx is done, or until a part fails for good. Then no new
+// question is started, and what runs may finish for the grace period. say is
+// told, in a sentence each, what runs and since when.
+func (s *Service) Run(ctx context.Context, say func(string)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.Desk.Run(ctx) })
+	if s.web != nil {
+		say("HTTP: listening on " + s.Address())
+		g.Go(func() error { return s.web.Serve(ctx, s.listener) })
+	}
+	for _, p := range s.platforms() {
+		g.Go(func() error {
+			if err := p.run(ctx); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			return nil
+		})
+		g.Go(func() error { p.announce(ctx, say); return nil })
+	}
+	return g.Wait()
+}
+
+// announce says when the platform can be heard for the first time.
+func (p platform) announce(ctx context.Context, say func(string)) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for p.up() != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	say(p.name + ": connected (" + p.how + ")")
+}
+
+// Close ends what OpenService opened, in the reverse order.
+func (s *Service) Close() error {
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.Ledger != nil {
+		errs = append(errs, s.Ledger.Close())
+	}
+	return errors.Join(append(errs, s.App.Close())...)
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"footnote/adapters/console"
+	"footnote/cmd/internal/assemble"
+	"footnote/cmd/internal/config"
+)
+
+func (p *program) serve() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer questions in Slack and Discord, as far as they are configured",
+		Long: `serve connects to every chat platform that is configured and answers there until
+it is told to stop. The first signal (Ctrl-C, SIGTERM) takes no new questions and
+lets those under way finish; the second one ends the process at once. A question
+that was taken but not answered is answered after the next start.
+
+It holds the data directory: to take in documents, stop it and start it again.
+
+  FOOTNOTE_SLACK_BOT_TOKEN=xoxb-… FOOTNOTE_SLACK_APP_TOKEN=xapp-… footnote serve
+  FOOTNOTE_DISCORD_TOKEN=… footnote serve
+
+footnote doctor says what is missing on either platform.`,
+		Args: exactly(0, "nothing more"),
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runServe(cmd.Context()) }
+	return c
+}
+
+var errNoPlatform = errors.New(`no chat platform is configured; set for
+  Slack    FOOTNOTE_SLACK_BOT_TOKEN and FOOTNOTE_SLACK_APP_TOKEN
+           (with slack.mode: http: FOOTNOTE_SLACK_SIGNING_SECRET and web.listen)
+  Discord  FOOTNOTE_DISCORD_TOKEN
+           (with discord.mode: http: FOOTNOTE_DISCORD_PUBLIC_KEY and web.listen)
+To try it without an account: footnote sandbox slack`)
+
+func (p *program) runServe(ctx context.Context) (err error) {
+	c, platforms, err := p.platforms()
+	if err != nil {
+		return err
+	}
+	if platforms.Slack == nil && platforms.Discord == nil {
+		return usage(errNoPlatform)
+	}
+	log := p.logger(c)
+	for _, w := range platforms.Warnings {
+		log.Warn("unsafe configuration", "what", w)
+	}
+	s, err := assemble.OpenService(ctx, c, platforms, log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	say := p.saying()
+	say(fmt.Sprintf("index: %d documents; stop with Ctrl-C", s.Index.Counts().Documents))
+	if err := s.Run(ctx, say); err != nil && ctx.Err() == nil {
+		return err
+	}
+	say("stopped")
+	return nil
+}
+
+// platforms loads the configuration and what it says of chat platforms, with
+// all that is wrong with either.
+func (p *program) platforms() (config.Config, config.Platforms, error) {
+	c, err := p.config()
+	found, more := c.Platforms(p.lookup)
+	var a, b *config.Problems
+	switch {
+	case errors.As(err, &a) && errors.As(more, &b):
+		return c, found, &config.Problems{All: append(a.All, b.All...)}
+	case err != nil:
+		return c, found, err
+	}
+	return c, found, more
+}
+
+// saying tells the operator on standard error what runs, line by line.
+func (p *program) saying() func(string) {
+	var mu sync.Mutex
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = fmt.Fprintln(p.Err, "footnote: "+console.Safe(text))
+	}
+}
