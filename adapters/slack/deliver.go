@@ -188,7 +188,7 @@ func refusedBlocks(err error) bool {
 func (a *Adapter) postOnce(ctx context.Context, channel, thread string, m render.Message, id string, part int) (string, error) {
 	for attempt := 1; ; attempt++ {
 		ts, err := a.post(ctx, channel, thread, m, id, part)
-		if err == nil || attempt == 4 {
+		if err == nil || attempt == 6 {
 			return ts, err
 		}
 		if !ambiguous(err) {
@@ -253,7 +253,7 @@ func (a *Adapter) find(ctx context.Context, channel, thread, id string) ([]said,
 	}
 	var list []said
 	var err error
-	for attempt := range 4 {
+	for attempt := range 6 {
 		if attempt > 0 && outbox.Pause(ctx, time.Duration(attempt)*100*time.Millisecond) != nil {
 			break
 		}
@@ -327,7 +327,7 @@ func (a *Adapter) cannotPost(ctx context.Context, q question, p place, err error
 		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true, nil
 	case errors.Is(err, outbox.ErrFull), errors.Is(err, outbox.ErrLate):
 		return desk.Result{}, false, &bot.UserError{Text: "Slack lets me post only so much right now. Please ask again in a few minutes.", Err: err}
-	case ctx.Err() != nil && !ambiguous(err):
+	case ctx.Err() != nil: // at a shutdown the next start looks whether it is there
 		return desk.Result{}, false, err
 	case ambiguous(err):
 		a.log.Error("it is not known whether an answer was posted", "error", err)

@@ -18,8 +18,11 @@ const lookingEmoji = "eyes"
 // minutes.
 const refresh = 80 * time.Second
 
-// statusTime bounds one attempt to show a sign.
-const statusTime = 5 * time.Second
+// Times of signs.
+const (
+	statusTime = 5 * time.Second        // of one call
+	prompt     = 700 * time.Millisecond // in which a sign must get its turn
+)
 
 // marks are the signs that questions are worked on, by the question's key.
 type marks struct {
@@ -88,28 +91,48 @@ func (s *marks) try(m *mark) {
 		return
 	}
 	if s.a.can("reactions:write") {
-		err := s.setReaction(m, true)
+		err := s.setReaction(m, true, outbox.Status)
 		m.reaction = err == nil || codeOf(err) == "already_reacted"
 	}
 }
 
 // setStatus and setReaction are not cut short when the question ends: what may
-// have reached Slack must be there before it can be taken away.
+// have reached Slack must be there before it can be taken away. Where the rate
+// limit would make a sign late it is left out, and another kind tried.
 func (s *marks) setStatus(m *mark, text string, p outbox.Priority) error {
-	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
-	defer cancel()
 	channel, thread := m.place()
-	return s.a.out.Do(ctx, outbox.Call{Lane: "status " + channel, Priority: p, Make: func(ctx context.Context) error {
-		return s.a.api.status(ctx, channel, thread, text)
+	return s.set("status "+channel, p, func(ctx context.Context) error { return s.a.api.status(ctx, channel, thread, text) })
+}
+
+func (s *marks) setReaction(m *mark, on bool, p outbox.Priority) error {
+	return s.set("reaction "+m.q.Channel, p, func(ctx context.Context) error {
+		return s.a.api.react(ctx, m.q.Channel, m.q.TS, lookingEmoji, on)
+	})
+}
+
+func (s *marks) set(lane string, p outbox.Priority, call func(context.Context) error) error {
+	patience := prompt
+	if p == outbox.Final {
+		patience = statusTime
+	}
+	wait, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.a.out.Do(wait, outbox.Call{Lane: lane, Priority: p, Make: func(context.Context) error {
+		ctx, cancel := context.WithTimeout(context.Background(), statusTime)
+		defer cancel()
+		return call(ctx)
 	}})
 }
 
-func (s *marks) setReaction(m *mark, on bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), statusTime)
-	defer cancel()
-	return s.a.out.Do(ctx, outbox.Call{Lane: "reaction " + m.q.Channel, Make: func(ctx context.Context) error {
-		return s.a.api.react(ctx, m.q.Channel, m.q.TS, lookingEmoji, on)
-	}})
+// clear takes a sign away, and tries again where that fails for a moment.
+func (s *marks) clear(call func() error) {
+	for attempt := range 4 {
+		err := call()
+		if err == nil || !ambiguous(err) && codeOf(err) != codeNet {
+			return
+		}
+		time.Sleep(time.Duration(attempt+1) * 20 * time.Millisecond)
+	}
 }
 
 // run notes that the question is being answered, and waits for the first
@@ -160,11 +183,11 @@ func (s *marks) end(key string, spoke bool) {
 	}
 	m.stop()
 	<-m.done
-	switch {
-	case m.reaction:
-		_ = s.setReaction(m, false)
-	case !spoke: // also where setting it failed: it may have been set
-		_ = s.setStatus(m, "", outbox.Final)
+	if m.reaction {
+		s.clear(func() error { return s.setReaction(m, false, outbox.Final) })
+	}
+	if !spoke { // also where setting it failed: it may have been set
+		s.clear(func() error { return s.setStatus(m, "", outbox.Final) })
 	}
 }
 

@@ -1,0 +1,207 @@
+package slack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"footnote/adapters/slack/slacktest"
+	"footnote/bot/desk"
+)
+
+// stormSize is the number of questions: FOOTNOTE_STORM=2000 is the whole storm.
+func stormSize(t *testing.T) int {
+	if s := os.Getenv("FOOTNOTE_STORM"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 120
+}
+
+// stormWorld has 50 people, of whom ten are in the security group and three
+// are guests, in 12 public and 8 private channels.
+func stormWorld(r *rand.Rand) (w slacktest.World, people, rooms []string) {
+	w = slacktest.NewWorld()
+	for i := range 50 {
+		people = append(people, w.Add(slacktest.User{ID: fmt.Sprintf("U0P%02d", i), Name: fmt.Sprintf("p%d", i), Guest: i >= 47}))
+	}
+	w.AddGroup("security", people[:10]...)
+	for i := range 20 {
+		members := []string{}
+		for _, p := range people[:47] {
+			if r.IntN(3) == 0 || i%3 == 0 {
+				members = append(members, p)
+			}
+		}
+		switch {
+		case i < 12:
+			rooms = append(rooms, w.Public(fmt.Sprintf("r%d", i), append(members, people[47+i%3])...))
+		case i == 12:
+			rooms = append(rooms, w.Private("r12", people[:10]...)) // the security group alone
+		default:
+			rooms = append(rooms, w.Private(fmt.Sprintf("r%d", i), members...))
+		}
+	}
+	w.App.Scopes = append([]string{"channels:history", "groups:history"}, slacktest.DefaultScopes...)
+	return w, people, rooms
+}
+
+func stormReads(user string, m slacktest.Message) bool {
+	said := m.Text + string(m.Blocks)
+	if user == "U0BOT" || strings.Contains(said, "looked for") {
+		return true
+	}
+	var n int
+	_, _ = fmt.Sscanf(user, "U0P%d", &n)
+	return (n < 10 || !strings.Contains(said, "each Friday")) && (n < 47 || !strings.Contains(said, "thirty vacation"))
+}
+
+// TestStorm: duplicates, reordering, failures and restarts; one answer each,
+// in its thread, and nothing to anybody who may not read it.
+func TestStorm(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	w, people, rooms := stormWorld(r)
+	members := map[string][]string{}
+	for _, c := range w.Channels {
+		members[c.ID] = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == "U0BOT" })
+	}
+	s := slacktest.New(t, w, slacktest.WithSeed(7))
+	p := prepare(t, s, newStore(t, handbook, plan, leaflet), withDesk(func(o *desk.Options) {
+		o.PerAsker, o.PerRoom, o.Queue, o.Workers = 10_000, 10_000, 10_000, 4
+		o.Grace, o.Patience = 2*time.Second, 10*time.Second
+	}))
+	s.SetRules(slacktest.Rules{CanRead: stormReads, Lost: true})
+	s.SetScatter(func(r *rand.Rand, d slacktest.Delivery) slacktest.Delivery {
+		switch r.IntN(10) {
+		case 0:
+			d.Copies = 1
+		case 1:
+			d.NewIDs, d.CopyDelay = 1, time.Duration(r.IntN(200))*time.Millisecond
+		case 2:
+			d.Both, d.MessageFirst, d.PairGap = true, r.IntN(2) == 0, time.Duration(r.IntN(100))*time.Millisecond
+		}
+		d.Delay = time.Duration(r.IntN(60)) * time.Millisecond
+		return d
+	})
+	for _, f := range []slacktest.Fault{{Status: 500}, {ResetBefore: true}, {ResetAfter: true}, {EmptyError: true}, {Status: 429, RetryAfter: "1"}} {
+		f.Chance = .02
+		s.AddFault(f)
+	}
+	p.run()
+	p.connected()
+	n := stormSize(t)
+	asked := storm(p, r, n, people, rooms, members)
+	s.WaitSettled()
+	waitStorm(p, time.Duration(n)*200*time.Millisecond+30*time.Second)
+	judge(p, asked)
+}
+
+// storm asks n questions and restarts the bot four times in between.
+func storm(p *program, r *rand.Rand, n int, people, rooms []string, members map[string][]string) []msg {
+	texts := []string{qHandbook, qPlan, qLeaflet}
+	var asked []msg
+	for i := range n {
+		who := people[r.IntN(len(people))]
+		room := rooms[r.IntN(len(rooms))]
+		switch in := members[room]; {
+		case r.IntN(5) == 0:
+			asked = append(asked, p.s.DM(who, texts[r.IntN(3)]))
+		default:
+			asked = append(asked, p.s.Mention(in[r.IntN(len(in))], room, texts[r.IntN(3)]))
+		}
+		if i%(n/5+1) == n/5 {
+			p.again()
+		}
+		time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+	}
+	return asked
+}
+
+func waitStorm(p *program, most time.Duration) {
+	p.t.Helper()
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		pending, err := p.ledger.Pending(p.t.Context(), 1)
+		if h := p.desk.Health(); err == nil && len(pending) == 0 && h.Waiting+h.Running == 0 && p.s.Unsettled() == 0 {
+			return
+		}
+	}
+	p.t.Fatalf("still under way: %+v", p.desk.Health())
+}
+
+// judge holds the outcome to the promises and prints the figures.
+func judge(p *program, asked []msg) {
+	p.t.Helper()
+	s, wrong := p.s, 0
+	for _, q := range asked {
+		if got := answers(s.Thread(q.Channel, q.TS)); got != 1 {
+			if wrong++; wrong < 6 {
+				d, err := p.ledger.Delivery(p.t.Context(), "slack|T0HOME|"+q.Channel+"|"+q.TS+"|answer")
+				p.t.Errorf("%d answers to %s in %s: %s %s %+v %v", got, q.TS, q.Channel, d.State, d.Reason, d.Changes, err)
+			}
+		}
+	}
+	for _, v := range s.CheckInvariants() {
+		p.t.Error(v)
+	}
+	p.canary()
+	acks, status := latencies(s)
+	calls, failed := 0, 0
+	for _, r := range s.Requests() {
+		calls++
+		if r.Faulted {
+			failed++
+		}
+	}
+	p.t.Logf("%d questions, %d deliveries, %d calls of which %d failed, 4 restarts: %d with other than one answer; acknowledged p50 %s p99 %s, status p50 %s p99 %s",
+		len(asked), len(acks), calls, failed, wrong, quantile(acks, 50), quantile(acks, 99), quantile(status, 50), quantile(status, 99))
+	if a, st := quantile(acks, 99), quantile(status, 99); os.Getenv("FOOTNOTE_STORM") != "" && (a > time.Second || st > time.Second) {
+		p.t.Errorf("acknowledged within %s, status within %s", a, st)
+	}
+}
+
+// latencies are how long acknowledgements took, and the first sign of work
+// since a question was first delivered.
+func latencies(s *slacktest.Server) (acks, status []time.Duration) {
+	for _, a := range s.Acks() {
+		acks = append(acks, a.After)
+	}
+	begun := map[string]time.Time{}
+	for _, f := range s.Frames() {
+		var e struct {
+			Payload struct {
+				Event struct{ TS, Channel string }
+			}
+		}
+		if !f.Out || f.Type != "events_api" || json.Unmarshal(f.Body, &e) != nil || e.Payload.Event.TS == "" {
+			continue
+		}
+		if key := e.Payload.Event.Channel + e.Payload.Event.TS; begun[key].IsZero() {
+			begun[key] = f.At
+		}
+	}
+	for _, r := range s.Requests("assistant.threads.setStatus", "reactions.add") {
+		key := r.Args["channel_id"] + r.Args["thread_ts"] + r.Args["channel"] + r.Args["timestamp"]
+		if at, ok := begun[key]; ok && r.Args["status"] != "" {
+			status = append(status, r.At.Sub(at))
+			delete(begun, key)
+		}
+	}
+	return acks, status
+}
+
+func quantile(d []time.Duration, q int) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[(len(d)*q+99)/100-1].Round(time.Millisecond)
+}
