@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -252,6 +253,9 @@ func peak(t *testing.T, f func()) int64 {
 // TestCase_Q16_Soak embeds and reranks texts of 1 to 200,000 characters and
 // watches resident memory after a warm-up with the longest.
 func TestCase_Q16_Soak(t *testing.T) {
+	if *soak < 10 || *soak%10 != 0 {
+		t.Fatalf("-soak %d: a multiple of 10 is wanted", *soak)
+	}
 	e, r := embedder(t), reranker(t)
 	random := rand.New(rand.NewPCG(16, 16))
 	call := func(characters int) {
@@ -271,15 +275,30 @@ func TestCase_Q16_Soak(t *testing.T) {
 			call(n)
 		}
 	}
-	warm := resident(t)
+	series := []int64{resident(t)}
 	for i := range *soak {
 		call(1 + random.IntN(sizes[i%len(sizes)]))
+		if (i+1)%(*soak/10) == 0 {
+			series = append(series, resident(t))
+		}
 	}
-	grown := resident(t) - warm
-	t.Logf("%d calls: %d MiB after warm-up, grown by %d KiB", *soak, warm>>20, grown>>10)
-	if grown > 32<<20 {
-		t.Errorf("memory grew by %d MiB", grown>>20)
+	for i := range series {
+		series[i] >>= 20
 	}
+	t.Logf("%d calls: MiB after the warm-up and after each tenth: %d", *soak, series)
+	// One figure swings by 20 MiB with what the heap has just held; the middle
+	// of five does not.
+	if first, second := middle(series[1:6]), middle(series[6:11]); second-first > 32 {
+		t.Errorf("memory grew from %d to %d MiB between the halves", first, second)
+	}
+	if grown := slices.Max(series) - series[0]; grown > 96 {
+		t.Errorf("memory grew by %d MiB since the warm-up", grown)
+	}
+}
+
+func middle(of []int64) int64 {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
 }
 
 // textOf makes words of Latin and Hangul, new ones each time, so that a cache
