@@ -591,6 +591,10 @@ func (f facts) ChannelsOf(ctx context.Context, user, cursor string) ([]string, s
 		}
 		return err
 	})
+	switch codeOf(err) {
+	case "missing_scope", "unknown_method": // it cannot be known: no channel is a right
+		return nil, "", nil
+	}
 	return ids, next, err
 }
 

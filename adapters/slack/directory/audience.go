@@ -131,8 +131,12 @@ func (d *Directory) viewer(ctx context.Context, u User, c Channel) ([]acl.Princi
 	return append(holds, d.principal("channel/"+c.ID)), at, err
 }
 
-// bulk is the number of unknown people from which all are listed at once.
-const bulk = 12
+// Numbers of unknown people: more than bulk are listed all at once, and where
+// that fails up to single are looked up one by one.
+const (
+	bulk   = 12
+	single = 60
+)
 
 // people looks the accounts up, with as few calls as it can.
 func (d *Directory) people(ctx context.Context, ids []string) ([]User, time.Time, error) {
@@ -143,7 +147,7 @@ func (d *Directory) people(ctx context.Context, ids []string) ([]User, time.Time
 		}
 	}
 	if unknown > bulk {
-		if err := d.list(ctx); err != nil {
+		if err := d.list(ctx); err != nil && unknown > single {
 			return nil, time.Time{}, fmt.Errorf("listing people: %w", err)
 		}
 	}
