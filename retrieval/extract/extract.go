@@ -34,6 +34,8 @@ import (
 	"footnote/retrieval/analysis"
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/office"
+	"footnote/retrieval/extract/xlsx"
 )
 
 // Version changes whenever the same file would give another tree.
@@ -49,6 +51,8 @@ type Source struct {
 	Data     []byte
 	Password string        // opens what is encrypted, "" none
 	Limits   bounds.Limits // zero: the defaults
+
+	within int // mails that it is attached to
 }
 
 // Error says why a document could not be read, in words for an operator.
@@ -82,20 +86,33 @@ type format struct {
 	read       reader
 }
 
-// formats are all that are read. The first three are known to choose.
-var formats = []format{
-	{"markdown", ".md .markdown .mdown .mkd .mdx", true, parseMarkdown, nil},
-	{"html", ".html .htm .xhtml", true, parseHTML, nil},
-	{"text", ".txt .text .log .rst .adoc .asciidoc .org", true, parseText, nil},
-	{"csv", ".csv .tsv .tab", false, parseTable, nil},
-	{"captions", ".vtt .srt", false, parseCaptions, nil},
+// formats are all that are read. It is a function since mail reads its
+// attachments by their formats. byName and isPage know the first three.
+func formats() []format {
+	return []format{
+		{"markdown", ".md .markdown .mdown .mkd .mdx", true, parseMarkdown, nil},
+		{"html", ".html .htm .xhtml", true, parseHTML, nil},
+		{"text", ".txt .text .log .rst .adoc .asciidoc .org", true, parseText, nil},
+		{"csv", ".csv .tsv .tab", false, parseTable, nil},
+		{"captions", ".vtt .srt", false, parseCaptions, nil},
+		{"mail", ".eml", false, nil, readMail},
+		{"docx", ".docx .docm", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
+			return office.ReadWord(ctx, s.Data, s.Password, s.Limits)
+		}},
+		{"pptx", ".pptx .pptm .ppsx", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
+			return office.ReadSlides(ctx, s.Data, s.Password, s.Limits)
+		}},
+		{"xlsx", ".xlsx .xlsm", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
+			return xlsx.Read(ctx, s.Data, s.Password, s.Limits)
+		}},
+	}
 }
 
 // Supported reports whether files with this name are read. A name without an
 // extension (README, LICENSE) counts as text.
 func Supported(name string) bool {
 	ext := ending(name)
-	for _, f := range formats {
+	for _, f := range formats() {
 		if ext == "" || hasWord(f.extensions, ext) {
 			return true
 		}
@@ -123,14 +140,14 @@ func hasWord(list, word string) bool {
 // byName finds the format of a file name.
 func byName(name string) (format, error) {
 	ext := ending(name)
-	for _, f := range formats {
+	for _, f := range formats() {
 		if hasWord(f.extensions, ext) {
 			return f, nil
 		}
 	}
 	switch ext {
 	case "":
-		return formats[2], nil
+		return formats()[2], nil
 	case ".doc", ".xls", ".ppt":
 		return format{}, refuse("unsupported format %s: save it as %sx", ext, ext)
 	case ".zip", ".tar", ".gz", ".tgz", ".7z", ".rar":
@@ -204,7 +221,7 @@ func decodeAndParse(ctx context.Context, src Source, as format) (format, doctree
 		return as, doctree.Tree{}, err
 	}
 	if isPage(src.Path, d.text) {
-		as = formats[1]
+		as = formats()[1]
 	}
 	var f front
 	if as.front {

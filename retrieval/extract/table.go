@@ -187,9 +187,7 @@ func writeRecord(d *draft.Document, text string, row []field, head bool) {
 	}
 	d.BeginRow(head, len(row))
 	for i, f := range row {
-		if i > 0 {
-			d.Text("\t")
-		}
+		d.Tab(i, f.from == f.to)
 		from := f.from
 		for at := f.from; at <= f.to; at++ {
 			end := at == f.to

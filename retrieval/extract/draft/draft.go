@@ -5,7 +5,8 @@
 // Its one idea: a parser says what comes next (heading, paragraph, item, row)
 // and where it lies; the canonical text, the groups, the sections and the
 // spans follow. Blocks are parted by an empty line, items and rows by a line
-// end, cells by a tab. Rows next to one another are one table, items one list.
+// end, cells by a tab; a row that begins with an empty cell begins with a bar,
+// so that its columns stay where they are. Rows next to one another are one table, items one list.
 //
 // Text is cleaned on the way in: no control characters, no marks of direction,
 // no invalid UTF-8. The package knows no format.
@@ -104,12 +105,20 @@ func (d *Document) Row(head bool, cells []string) {
 	}
 	d.BeginRow(head, filled)
 	for i, c := range clean[:filled] {
-		if i > 0 {
-			d.put("\t")
-		}
+		d.Tab(i, c == "")
 		d.put(c)
 	}
 	d.End()
+}
+
+// Tab goes to the cell with this number, from 0, of an open row.
+func (d *Document) Tab(cell int, empty bool) {
+	switch {
+	case cell > 0:
+		d.put("\t")
+	case empty:
+		d.put("|")
+	}
 }
 
 func (d *Document) fail(format string, args ...any) {
@@ -253,8 +262,7 @@ func Clean(s string) string {
 // line is clean text on one line, without doubled white space.
 func line(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
-// BeginRow opens a row of cells, to be filled by Text and Copy with a tab
-// between them.
+// BeginRow opens a row of cells, to be filled by Tab, Text and Copy.
 func (d *Document) BeginRow(head bool, cells int) {
 	kind := doctree.Row
 	if head {
