@@ -205,23 +205,24 @@ type platform struct {
 	how  string                      // deliveries come
 	run  func(context.Context) error // serves
 	up   func() error                // nil: questions can arrive now
+	who  func() string               // the bot there, "" unknown
 }
 
 func (s *Service) platforms() []platform {
 	var out []platform
 	if a := s.Slack; a != nil {
-		p := platform{name: "Slack", how: "Socket Mode", run: a.Run, up: func() error {
+		p := platform{name: "Slack", how: "Socket Mode", run: a.Run, who: a.Self, up: func() error {
 			h := a.Health()
 			return state(h.Fatal, !h.Connected.IsZero())
 		}}
 		if s.c.Slack.Mode == string(slack.HTTP) {
 			p.how = "HTTP"
-			p.up = func() error { return state(a.Health().Fatal, true) }
+			p.up = func() error { return state(a.Health().Fatal, a.Self() != "") }
 		}
 		out = append(out, p)
 	}
 	if a := s.Discord; a != nil {
-		p := platform{name: "Discord", how: "gateway", run: a.Run, up: func() error {
+		p := platform{name: "Discord", how: "gateway", run: a.Run, who: func() string { return "" }, up: func() error {
 			h := a.Health()
 			return state(h.Fatal, !h.Connected.IsZero())
 		}}
@@ -285,7 +286,11 @@ func (p platform) announce(ctx context.Context, say func(string)) {
 		case <-tick.C:
 		}
 	}
-	say(p.name + ": connected (" + p.how + ")")
+	as := ""
+	if who := p.who(); who != "" {
+		as = " as " + who
+	}
+	say(p.name + ": connected" + as + " (" + p.how + ")")
 }
 
 // Close ends what OpenService opened, in the reverse order.
