@@ -244,16 +244,21 @@ func (c *client) stop(f *failure, what string) {
 
 // read makes a call that may be repeated.
 func (c *client) read(ctx context.Context, f func(*slackgo.Client) error) error {
-	pause := 50 * time.Millisecond
+	return repeat(ctx, func() error { return c.do(ctx, f) })
+}
+
+// repeat repeats what failed for a moment, as long as ctx allows.
+func repeat(ctx context.Context, call func() error) error {
+	backoff := 50 * time.Millisecond
 	for attempt := 1; ; attempt++ {
-		err := c.do(ctx, f)
+		err := call()
 		var limited *outbox.Limited
+		pause := backoff
 		switch {
-		case err == nil || attempt == 5:
+		case err == nil || attempt == 6:
 			return err
 		case errors.As(err, &limited):
-			pause = limited.After
-			if pause <= 0 {
+			if pause = limited.After; pause <= 0 {
 				return err
 			}
 		case !ambiguous(err) && codeOf(err) != codeNet:
@@ -265,7 +270,7 @@ func (c *client) read(ctx context.Context, f func(*slackgo.Client) error) error 
 		if outbox.Pause(ctx, pause) != nil {
 			return err
 		}
-		pause *= 2
+		backoff *= 2
 	}
 }
 

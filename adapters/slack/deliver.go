@@ -252,20 +252,15 @@ func (a *Adapter) find(ctx context.Context, channel, thread, id string) ([]said,
 		return nil, errBlind
 	}
 	var list []said
-	var err error
-	for attempt := range 6 {
-		if attempt > 0 && outbox.Pause(ctx, time.Duration(attempt)*100*time.Millisecond) != nil {
-			break
-		}
+	err := repeat(ctx, func() error {
+		var err error
 		if thread == "" {
 			list, err = a.api.latest(ctx, channel)
 		} else {
 			list, err = a.api.replies(ctx, channel, thread, 100)
 		}
-		if !ambiguous(err) && codeOf(err) != codeNet {
-			break
-		}
-	}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot/desk"
+	"footnote/bot/ledger"
+	"footnote/bot/outbox"
 )
 
 // stormSize is the number of questions: FOOTNOTE_STORM=2000 is the whole storm.
@@ -75,10 +79,26 @@ func TestStorm(t *testing.T) {
 		members[c.ID] = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == "U0BOT" })
 	}
 	s := slacktest.New(t, w, slacktest.WithSeed(7))
-	p := prepare(t, s, newStore(t, handbook, plan, leaflet), withDesk(func(o *desk.Options) {
-		o.PerAsker, o.PerRoom, o.Queue, o.Workers = 10_000, 10_000, 10_000, 4
-		o.Grace, o.Patience = 2*time.Second, 10*time.Second
-	}))
+	p := prepare(t, s, newStore(t, handbook, plan, leaflet), withDesk(stormDesk))
+	rage(s)
+	p.run()
+	p.connected()
+	n := stormSize(t)
+	asked := storm(s, r, n, people, rooms, members, p.again)
+	s.WaitSettled()
+	waitStorm(p, time.Duration(n)*200*time.Millisecond+30*time.Second)
+	judge(p, asked)
+	prompt(t, s)
+}
+
+func stormDesk(o *desk.Options) {
+	o.PerAsker, o.PerRoom, o.Queue, o.Workers = 10_000, 10_000, 10_000, 4
+	o.Grace, o.Patience = 2*time.Second, 10*time.Second
+}
+
+// rage makes a third of the deliveries come more than once, all of them out of
+// order, and a tenth of the calls fail.
+func rage(s *slacktest.Server) {
 	s.SetRules(slacktest.Rules{CanRead: stormReads, Lost: true})
 	s.SetScatter(func(r *rand.Rand, d slacktest.Delivery) slacktest.Delivery {
 		switch r.IntN(10) {
@@ -96,17 +116,84 @@ func TestStorm(t *testing.T) {
 		f.Chance = .02
 		s.AddFault(f)
 	}
+}
+
+// TestStormOfKills is the storm with a bot in a process of its own that is
+// killed four times, without a chance to tidy up.
+func TestStormOfKills(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	w, people, rooms := stormWorld(r)
+	members := map[string][]string{}
+	for _, c := range w.Channels {
+		members[c.ID] = slices.DeleteFunc(slices.Clone(c.Members), func(u string) bool { return u == "U0BOT" })
+	}
+	s := slacktest.New(t, w, slacktest.WithSeed(9))
+	rage(s)
+	dir := t.TempDir()
+	child := spawn(t, s, dir)
+	s.WaitSockets(1)
+	n := stormSize(t) / 2
+	asked := storm(s, r, n, people, rooms, members, func() {
+		child.kill()
+		child = spawn(t, s, dir)
+	})
+	for end := time.Now().Add(time.Duration(n)*200*time.Millisecond + 60*time.Second); time.Now().Before(end) && len(unanswered(s, asked)) > 0; {
+		time.Sleep(50 * time.Millisecond)
+	}
+	child.kill()
+	l, err := ledger.Open(dir, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	judge(&program{t: t, s: s, ledger: l, logs: child.logs}, asked)
+}
+
+func unanswered(s *slacktest.Server, asked []msg) []msg {
+	return slices.DeleteFunc(slices.Clone(asked), func(q msg) bool { return answers(s.Thread(q.Channel, q.TS)) > 0 })
+}
+
+type process struct {
+	cmd  *exec.Cmd
+	logs *syncBuffer
+}
+
+// spawn runs TestChild in a process of its own.
+func spawn(t *testing.T, s *slacktest.Server, dir string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.timeout=10m"), logs: &syncBuffer{}}
+	app := s.App()
+	p.cmd.Env = append(os.Environ(), "FOOTNOTE_CHILD_DIR="+dir, "FOOTNOTE_CHILD_API="+s.APIURL(), "FOOTNOTE_CHILD_TOKENS="+app.BotToken+" "+app.AppToken)
+	p.cmd.Stdout, p.cmd.Stderr = p.logs, p.logs
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process at once and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_, _ = p.cmd.Process.Wait()
+}
+
+// TestChild is the bot of TestStormOfKills; run by itself it does nothing.
+func TestChild(t *testing.T) {
+	dir := os.Getenv("FOOTNOTE_CHILD_DIR")
+	if dir == "" {
+		return
+	}
+	tokens := strings.Fields(os.Getenv("FOOTNOTE_CHILD_TOKENS"))
+	p := &program{t: t, index: newStore(t, handbook, plan, leaflet), dir: dir, draft: verbatim, logs: &syncBuffer{}, now: time.Now}
+	p.c = slack.Config{BotToken: tokens[0], AppToken: tokens[1], APIURL: os.Getenv("FOOTNOTE_CHILD_API"), Pace: outbox.Limit{Every: time.Microsecond, Burst: 100}}
+	stormDesk(&p.options)
 	p.run()
-	p.connected()
-	n := stormSize(t)
-	asked := storm(p, r, n, people, rooms, members)
-	s.WaitSettled()
-	waitStorm(p, time.Duration(n)*200*time.Millisecond+30*time.Second)
-	judge(p, asked)
+	<-p.ran // until it is killed
 }
 
 // storm asks n questions and restarts the bot four times in between.
-func storm(p *program, r *rand.Rand, n int, people, rooms []string, members map[string][]string) []msg {
+func storm(s *slacktest.Server, r *rand.Rand, n int, people, rooms []string, members map[string][]string, again func()) []msg {
 	texts := []string{qHandbook, qPlan, qLeaflet}
 	var asked []msg
 	for i := range n {
@@ -114,12 +201,12 @@ func storm(p *program, r *rand.Rand, n int, people, rooms []string, members map[
 		room := rooms[r.IntN(len(rooms))]
 		switch in := members[room]; {
 		case r.IntN(5) == 0:
-			asked = append(asked, p.s.DM(who, texts[r.IntN(3)]))
+			asked = append(asked, s.DM(who, texts[r.IntN(3)]))
 		default:
-			asked = append(asked, p.s.Mention(in[r.IntN(len(in))], room, texts[r.IntN(3)]))
+			asked = append(asked, s.Mention(in[r.IntN(len(in))], room, texts[r.IntN(3)]))
 		}
 		if i%(n/5+1) == n/5 {
-			p.again()
+			again()
 		}
 		time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
 	}
@@ -163,8 +250,15 @@ func judge(p *program, asked []msg) {
 	}
 	p.t.Logf("%d questions, %d deliveries, %d calls of which %d failed, 4 restarts: %d with other than one answer; acknowledged p50 %s p99 %s, status p50 %s p99 %s",
 		len(asked), len(acks), calls, failed, wrong, quantile(acks, 50), quantile(acks, 99), quantile(status, 50), quantile(status, 99))
+}
+
+// prompt holds the whole storm to a second; the reduced one has too few
+// questions to speak of a hundredth of them.
+func prompt(t *testing.T, s *slacktest.Server) {
+	t.Helper()
+	acks, status := latencies(s)
 	if a, st := quantile(acks, 99), quantile(status, 99); os.Getenv("FOOTNOTE_STORM") != "" && (a > time.Second || st > time.Second) {
-		p.t.Errorf("acknowledged within %s, status within %s", a, st)
+		t.Errorf("acknowledged within %s, status within %s", a, st)
 	}
 }
 

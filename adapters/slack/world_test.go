@@ -155,6 +155,7 @@ type program struct {
 	draft   drafter
 	options desk.Options
 	logs    *syncBuffer
+	now     func() time.Time
 
 	adapter *slack.Adapter
 	desk    *desk.Desk
@@ -203,7 +204,7 @@ func start(t testing.TB, s *slacktest.Server, index *store, o ...option) *progra
 func prepare(t testing.TB, s *slacktest.Server, index *store, o ...option) *program {
 	t.Helper()
 	app := s.App()
-	p := &program{t: t, s: s, index: index, dir: t.TempDir(), draft: verbatim, logs: &syncBuffer{}}
+	p := &program{t: t, s: s, index: index, dir: t.TempDir(), draft: verbatim, logs: &syncBuffer{}, now: s.Clock().Now}
 	p.c = slack.Config{
 		Mode: slack.Socket, BotToken: app.BotToken, AppToken: app.AppToken, SigningSecret: app.SigningSecret, APIURL: s.APIURL(),
 		Pace: outbox.Limit{Every: time.Microsecond, Burst: 100},
@@ -220,11 +221,11 @@ func prepare(t testing.TB, s *slacktest.Server, index *store, o ...option) *prog
 func (p *program) run() {
 	p.t.Helper()
 	var err error
-	if p.ledger, err = ledger.Open(p.dir, ledger.Options{Now: p.s.Clock().Now}); err != nil {
+	if p.ledger, err = ledger.Open(p.dir, ledger.Options{Now: p.now}); err != nil {
 		p.t.Fatal(err)
 	}
 	o := p.options
-	o.Ledger, o.Now, o.Log = p.ledger, p.s.Clock().Now, slog.New(slog.NewTextHandler(p.logs, nil))
+	o.Ledger, o.Now, o.Log = p.ledger, p.now, slog.New(slog.NewTextHandler(p.logs, nil))
 	if p.desk, err = desk.New(o); err != nil {
 		p.t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.adapter, err = slack.New(p.c, slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.s.Clock().Now})
+	p.adapter, err = slack.New(p.c, slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now})
 	if err != nil {
 		p.t.Fatal(err)
 	}
