@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,12 @@ type failure struct {
 	err       error
 }
 
+// Error names no address: that of a response is a secret.
 func (f *failure) Error() string {
+	var at *url.Error
+	if f.code == codeNet && errors.As(f.err, &at) {
+		return "no connection to Slack: " + at.Err.Error()
+	}
 	s := "Slack says " + f.code
 	if f.needed != "" {
 		s += " (needed: " + f.needed + ")"
@@ -114,6 +120,13 @@ var fatal = map[string]string{
 	"app_not_found":          "there is no such app",
 	"no_permission":          "the token may not do that",
 	"http_404":               "there is no such address: check slack.api_url",
+}
+
+// dead are the codes among them that end an installation whatever the call
+// was; the others speak of one method.
+var dead = []string{
+	"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired",
+	"ekm_access_denied", "access_denied", "accesslimited", "org_login_required",
 }
 
 // client calls the Web API. The library's client cannot change its token, so
@@ -211,8 +224,8 @@ func (c *client) do(ctx context.Context, f func(*slackgo.Client) error) error {
 			if c.missing != nil {
 				c.missing("", said)
 			}
-		} else if what, ok := fatal[said.code]; ok && said.code != "http_404" && said.code != "no_permission" {
-			c.stop(said, what)
+		} else if slices.Contains(dead, said.code) {
+			c.stop(said, fatal[said.code])
 		}
 	}
 	return err

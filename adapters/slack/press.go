@@ -212,11 +212,12 @@ func (a *Adapter) human(ctx context.Context, in event.Interaction, id string) {
 		return
 	}
 	if fresh && a.c.HumanChannel != "" {
-		text := "Somebody asks for a human to look at an answer."
-		if link := a.api.permalink(ctx, in.Channel, in.MessageTS); link != "" && !in.Ephemeral {
-			text += " " + link
+		link := ""
+		if !in.Ephemeral {
+			link = a.api.permalink(ctx, in.Channel, in.MessageTS)
 		}
-		if _, err := a.post(ctx, a.c.HumanChannel, "", render.Literal(text), "", 0); err != nil {
+		m := render.WithLink("Somebody asks for a human to look at an answer.", "Open it", link)
+		if _, err := a.post(ctx, a.c.HumanChannel, "", m, "", 0); err != nil {
 			a.log.Error("the channel for humans could not be told: check slack.human_channel", "error", err)
 		}
 	}

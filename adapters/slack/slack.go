@@ -149,6 +149,7 @@ type Adapter struct {
 	ready  chan struct{} // closed when the installation is known
 	failed chan error    // what ends Run
 
+	sockets atomic.Int32  // that are open
 	slots   chan struct{} // of deliveries that are taken at once
 	workers tasks
 }

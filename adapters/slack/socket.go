@@ -48,7 +48,11 @@ func (s *supervisor) run(ctx context.Context) error {
 	for {
 		k, err := s.open(ctx)
 		if err == nil {
-			sockets.Go(func() { k.serve(ctx) })
+			s.a.sockets.Add(1)
+			sockets.Go(func() {
+				defer s.a.sockets.Add(-1)
+				k.serve(ctx)
+			})
 			select {
 			case <-k.leaving: // Slack will close it soon: have another before
 			case <-k.done:
@@ -235,7 +239,7 @@ func (k *socket) greeted(f frame) {
 		return
 	}
 	k.a.setApp(f.Info.App)
-	if f.Conns > max(1, k.a.c.Connections) {
+	if f.Conns > max(int(k.a.sockets.Load()), k.a.c.Connections) {
 		k.a.log.Warn("another process is connected with the same app: each gets a part of the questions, and they must share one ledger", "connections", f.Conns)
 	}
 }

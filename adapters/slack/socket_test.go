@@ -3,7 +3,12 @@ package slack_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -345,6 +350,77 @@ func TestLS14TheVerificationTokenDecidesNothing(t *testing.T) {
 		list, err := p.ledger.Of(t.Context(), "slack|T0HOME|U0ADA", 1)
 		return err == nil && len(list) == 1 || nudge(s)
 	})
+}
+
+// hosts notes where requests go.
+type hosts struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	h.seen[r.URL.Host] = true
+	h.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// LS-15: the fake that the tests run against is not the library's, which
+// greets nobody: it says hello and pings, so that one socket is enough.
+func TestLS15TheFakeGreetsAndPings(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	p.works()
+	p.quiet()
+	if h := p.adapter.Health(); h.Connected.IsZero() || h.Reconnects != 0 || h.AckP99 == 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// LS-16: files are not fetched, so no token goes where a file lies.
+func TestLS16NothingIsFetchedFromElsewhere(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	h := &hosts{seen: map[string]bool{}}
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.HTTP = &http.Client{Transport: h} }))
+	q := s.FileShare("U0ADA", s.DMChannel("U0ADA"), qHandbook)
+	if text := shown(p.answer(q)); !strings.Contains(text, "not the files") {
+		t.Errorf("answered %s", text)
+	}
+	s.Slash("U0ADA", "C0GENERAL", "/ask", qHandbook)
+	s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	p.done()
+	u, _ := url.Parse(s.APIURL())
+	if len(h.seen) != 1 || !h.seen[u.Host] {
+		t.Errorf("asked %v", h.seen)
+	}
+}
+
+// LS-17: the library breaks something every month. A change of its version
+// must come with a look at its changes, then this line.
+func TestLS17TheLibraryIsPinned(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil || !strings.Contains(string(b), "github.com/slack-go/slack v0.36.0") {
+		t.Errorf("go.mod has another slack-go: read its CHANGELOG, then change this test; %v", err)
+	}
+}
+
+// What ends one method does not end the bot.
+func TestARefusedMethodEndsNothing(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	for _, r := range []string{"assistant.threads.setStatus", "reactions.add", "views.publish"} {
+		s.AddFault(slacktest.Fault{Route: r, Error: "not_allowed_token_type"})
+	}
+	p := start(t, s, newStore(t, handbook))
+	s.OpenHome("U0ADA")
+	p.works()
+	p.quiet()
+	if h := p.adapter.Health(); h.Fatal != "" {
+		t.Error(h.Fatal)
+	}
 }
 
 // LS-18, B-12: an outage is outlasted, and tried again long before five minutes.

@@ -159,6 +159,16 @@ func Literal(s string) Message {
 	return Message{Text: escaped(s, maxText), Blocks: []Object{rich(lines(cut(s, maxMessage))...)}}
 }
 
+// WithLink is a text and a link after it, or the text alone if the address is
+// none.
+func WithLink(s, label, address string) Message {
+	m := Message{Text: escaped(s, maxText), Blocks: []Object{rich(section(text(cut(clean(s), maxMessage))))}}
+	if l := link(address, label); l != nil {
+		m.Blocks = append(m.Blocks, rich(section(l)))
+	}
+	return m
+}
+
 // escaped is a text as Slack's text field wants it, at most so many units long:
 // cut first, so that no entity is cut.
 func escaped(s string, most int) string {

@@ -132,6 +132,24 @@ func TestCase_F4(t *testing.T) {
 	}
 }
 
+// One bad address costs the link, not the source, nor the other sources.
+func TestCase_F9(t *testing.T) {
+	t.Parallel()
+	r := answer(prose("A.", 1, 2, 3))
+	r.Sources = append(r.Sources, cite.Source{N: 3, Title: "Bad", Path: "https://exa mple|<!here>/"})
+	list := Reply(r, Options{ID: "X", Viewer: func(s cite.Source) string { return "javascript:alert(1)" }})
+	valid(t, list)
+	text := said(list)
+	for _, want := range []string{"[1] Hand", "[2] Page", "[3] Bad", "source_3"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %s: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "javascript") || strings.Contains(text, "exa mple") {
+		t.Error(text)
+	}
+}
+
 func TestCode(t *testing.T) {
 	t.Parallel()
 	list := Reply(answer(cite.Sentence{Kind: cite.Code, Lead: "Run this:", Text: "```sh\nmake all && echo <done>\n```\n", Cites: []int{1}}), Options{ID: "X"})
