@@ -21,7 +21,6 @@ func count(s string) int { return len(strings.Fields(s)) }
 type builder struct {
 	text string
 	secs []doctree.Section
-	from []int
 }
 
 func (b *builder) add(s string) doctree.Block {

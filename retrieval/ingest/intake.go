@@ -13,13 +13,12 @@ import (
 
 // job is a document on its way through the stages. One stage at a time has it.
 type job struct {
-	item     Item
-	rec      catalog.Record
-	content  Content
-	moved    bool
-	pub      retrieval.Publication
-	warnings []string
-	release  func() // gives its share of inFlightBytes back
+	item    Item
+	rec     catalog.Record
+	content Content
+	moved   bool
+	pub     retrieval.Publication
+	release func() // gives its share of inFlightBytes back
 }
 
 // readAll decides about each item in order and sends on what needs work.
