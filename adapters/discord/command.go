@@ -135,10 +135,12 @@ func fingerprint(raw []byte) (string, error) {
 // the other one: otherwise every command would show twice. It writes only what
 // differs.
 func (a *Adapter) register(ctx context.Context) error {
-	app := a.application()
-	if app == "" {
-		return errors.New("registering commands: the application is not known yet")
+	if a.application() == "" {
+		if err := a.introduce(ctx); err != nil {
+			return fmt.Errorf("registering commands: %w", err)
+		}
 	}
+	app := a.application()
 	global := "applications/" + app + "/commands"
 	inGuild := func(g string) string { return "applications/" + app + "/guilds/" + g + "/commands" }
 	if a.c.DevGuild != "" {

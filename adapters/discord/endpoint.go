@@ -119,7 +119,7 @@ func (a *Adapter) refresh(ctx context.Context) error {
 		}
 		once.Do(func() {
 			close(a.loaded)
-			a.fly(a.registerSoon)
+			a.fly(func() { a.registerSoon(ctx) })
 		})
 		if outbox.Pause(ctx, a.c.MaxAge/3) != nil {
 			return nil
@@ -129,18 +129,8 @@ func (a *Adapter) refresh(ctx context.Context) error {
 
 // load reads all facts from the API.
 func (a *Adapter) load(ctx context.Context) error {
-	var app struct{ ID string }
-	if err := a.get(ctx, "applications/@me", &app); err != nil && status(err) != http.StatusNotFound {
+	if err := a.introduce(ctx); err != nil {
 		return err
-	}
-	a.learn(app.ID)
-	var me user
-	if err := a.get(ctx, "users/@me", &me); err != nil {
-		return err
-	}
-	a.book.Self(me.ID)
-	if a.application() == "" {
-		a.learn(me.ID) // they are the same but for very old applications
 	}
 	var guilds []struct{ ID string }
 	if err := a.get(ctx, "users/@me/guilds", &guilds); err != nil {
@@ -160,6 +150,24 @@ func (a *Adapter) load(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// introduce learns who the bot is.
+func (a *Adapter) introduce(ctx context.Context) error {
+	var app struct{ ID string }
+	if err := a.get(ctx, "applications/@me", &app); err != nil && status(err) != http.StatusNotFound {
+		return err
+	}
+	a.learn(app.ID)
+	var me user
+	if err := a.get(ctx, "users/@me", &me); err != nil {
+		return err
+	}
+	a.book.Self(me.ID)
+	if a.application() == "" {
+		a.learn(me.ID) // they are the same but for very old applications
+	}
+	return nil
 }
 
 func (a *Adapter) loadGuild(ctx context.Context, id string) error {

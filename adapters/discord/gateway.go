@@ -100,7 +100,7 @@ func (g *gateway) run(ctx context.Context) error {
 
 // connect makes a connection and returns why it ended.
 func (g *gateway) connect(ctx context.Context) error {
-	s, err := g.prepare()
+	s, err := g.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (g *gateway) connect(ctx context.Context) error {
 
 // prepare gives the session for the next attempt, and keeps the budget of
 // identifications.
-func (g *gateway) prepare() (*discordgo.Session, error) {
+func (g *gateway) prepare(ctx context.Context) (*discordgo.Session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.session == nil || !g.readyOnce {
@@ -144,7 +144,7 @@ func (g *gateway) prepare() (*discordgo.Session, error) {
 		g.identifies = append(g.identifies, now)
 		g.generation++
 		g.readyOnce = false
-		g.session = g.fresh(g.generation)
+		g.session = g.fresh(ctx, g.generation)
 	}
 	g.replaying, g.isReady = g.readyOnce, false
 	g.gone = make(chan struct{}, 1)
@@ -154,7 +154,7 @@ func (g *gateway) prepare() (*discordgo.Session, error) {
 
 // fresh makes a session. Its client, dialer and handlers are ours; nothing
 // package-level of the library is touched.
-func (g *gateway) fresh(generation int) *discordgo.Session {
+func (g *gateway) fresh(ctx context.Context, generation int) *discordgo.Session {
 	s := newSession(g.a.c.Token, g.transport)
 	s.Identify.Compress = false
 	s.Identify.Intents = g.a.intents()
@@ -169,7 +169,7 @@ func (g *gateway) fresh(generation int) *discordgo.Session {
 	}
 	dialer.Proxy = nil
 	s.Dialer = &dialer
-	s.AddHandler(func(_ *discordgo.Session, e *discordgo.Event) { g.event(generation, e.Type, e.RawData) })
+	s.AddHandler(func(_ *discordgo.Session, e *discordgo.Event) { g.event(ctx, generation, e.Type, e.RawData) })
 	s.AddHandler(func(_ *discordgo.Session, _ *discordgo.Disconnect) { g.disconnected(generation) })
 	return s
 }
@@ -289,9 +289,20 @@ func (g *gateway) sort(ctx context.Context, err error) error {
 		}
 	}
 	if many {
+		if g.spent() {
+			return errors.Join(errBudget, err)
+		}
 		return errors.Join(&outbox.Limited{After: 3 * time.Minute, Err: errors.New("many identifications today")}, err)
 	}
 	return cmp.Or(err, errReconnect)
+}
+
+// spent reports that the next connection would need an identification and
+// there is none left.
+func (g *gateway) spent() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.readyOnce && len(g.identifies) >= maxIdentifies
 }
 
 func (g *gateway) disconnected(generation int) {
@@ -315,7 +326,7 @@ type ready struct {
 
 // event handles an event in the order in which they come. It never waits for
 // anything, since the library reads nothing meanwhile.
-func (g *gateway) event(generation int, name string, raw json.RawMessage) {
+func (g *gateway) event(ctx context.Context, generation int, name string, raw json.RawMessage) {
 	defer func() {
 		if v := recover(); v != nil {
 			g.a.count(func(h *Health) { h.Panics++ })
@@ -332,7 +343,7 @@ func (g *gateway) event(generation int, name string, raw json.RawMessage) {
 	g.a.count(func(h *Health) { h.LastInbound = g.a.d.Now() })
 	switch name {
 	case "READY":
-		g.begin(raw)
+		g.begin(ctx, raw)
 	case "RESUMED":
 		g.resumed()
 	case "INTERACTION_CREATE":
@@ -367,7 +378,7 @@ func (a *Adapter) fly(what func()) {
 }
 
 // begin starts a new session: what was known before it may have changed.
-func (g *gateway) begin(raw json.RawMessage) {
+func (g *gateway) begin(ctx context.Context, raw json.RawMessage) {
 	var r ready
 	if json.Unmarshal(raw, &r) != nil {
 		r = ready{}
@@ -394,7 +405,7 @@ func (g *gateway) begin(raw json.RawMessage) {
 	g.registered = true
 	g.mu.Unlock()
 	if first {
-		g.a.fly(g.a.registerSoon)
+		g.a.fly(func() { g.a.registerSoon(ctx) })
 	}
 }
 
@@ -447,14 +458,15 @@ func (g *gateway) health(h *Health) {
 
 // registerSoon registers the commands, again and again until that works or
 // cannot.
-func (a *Adapter) registerSoon() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	err := outbox.Retry(ctx, outbox.Retrying{Permanent: func(err error) bool {
-		s := status(err)
-		return s >= 400 && s < 500 && s != 429
-	}}, a.register)
-	if err != nil {
+func (a *Adapter) registerSoon(ctx context.Context) {
+	err := outbox.Retry(ctx, outbox.Retrying{
+		Backoff: outbox.Backoff{Least: a.c.pace.least, Most: a.c.pace.most},
+		Permanent: func(err error) bool {
+			s := status(err)
+			return s >= 400 && s < 500 && s != 429
+		},
+	}, a.register)
+	if err != nil && ctx.Err() == nil {
 		a.d.Log.Error("the commands could not be registered", "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"footnote/acl"
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/adapters/discord/guild"
 	"footnote/bot"
 	"footnote/bot/cite"
 	"footnote/bot/desk"
@@ -125,6 +126,8 @@ func (s *shelf) open(_ context.Context, who acl.Identity, audience acl.Audience,
 	o.Document.Title, o.Document.Canonical, o.Document.Modified = "doc"+doc, o.Quote+" and more", time.Unix(1_700_000_000, 0)
 	return o, nil
 }
+
+var noHint = guild.Channel{}
 
 // rig is an adapter at work on a fake.
 type rig struct {

@@ -1,0 +1,69 @@
+package discord
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	dt "footnote/adapters/discord/discordtest"
+)
+
+// The documentation must say what the program asks for.
+func TestD70DocumentationAgrees(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../deploy/discord/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), Setup()) {
+		t.Errorf("deploy/discord/README.md must hold exactly:\n%s", Setup())
+	}
+	var intents int
+	for _, i := range intentTable {
+		if i.privileged {
+			t.Errorf("%s is privileged", i.name)
+		}
+		intents |= int(i.bit)
+	}
+	if intents != int(intentsAlways|intentsMessages) {
+		t.Error("the table of intents is not what is asked for")
+	}
+	if PermissionsInteger() != uint64(dt.BotPerms) {
+		t.Errorf("permissions %d", PermissionsInteger())
+	}
+}
+
+func failing(fs []Finding) string {
+	var out []string
+	for _, f := range fs {
+		if !f.OK {
+			out = append(out, f.Name+": "+f.Text)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	ctx := context.Background()
+	if bad := failing(r.adapter.Check(ctx)); bad != "" {
+		t.Errorf("a good set-up: %s", bad)
+	}
+	r.ChangeMember(x.guild, r.App().BotUser, func(m *dt.Member) { m.Roles = nil })
+	r.ChangeRole(x.guild, x.guild, func(r *dt.Role) { r.Permissions &^= dt.SendInThreads })
+	if bad := failing(r.adapter.Check(ctx)); !strings.Contains(bad, "Send Messages in Threads") || strings.Contains(bad, "Send Messages (") {
+		t.Errorf("a missing permission: %s", bad)
+	}
+	r.adapter.c.Guilds = []string{x.guild, "77"}
+	r.adapter.c.PublicKey = strings.Repeat("0", 64)
+	if bad := failing(r.adapter.Check(ctx)); !strings.Contains(bad, "server 77") || !strings.Contains(bad, "FOOTNOTE_DISCORD_PUBLIC_KEY") {
+		t.Errorf("an absent server and a wrong key: %s", bad)
+	}
+	r.ResetToken()
+	if bad := failing(r.adapter.Check(ctx)); !strings.Contains(bad, "FOOTNOTE_DISCORD_TOKEN") {
+		t.Errorf("a dead token: %s", bad)
+	}
+}
