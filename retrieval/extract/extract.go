@@ -35,6 +35,7 @@ import (
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/office"
+	"footnote/retrieval/extract/pdf"
 	"footnote/retrieval/extract/xlsx"
 )
 
@@ -96,6 +97,9 @@ func formats() []format {
 		{"csv", ".csv .tsv .tab", false, parseTable, nil},
 		{"captions", ".vtt .srt", false, parseCaptions, nil},
 		{"mail", ".eml", false, nil, readMail},
+		{"pdf", ".pdf", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
+			return pdf.Read(ctx, s.Data, s.Password, s.Limits)
+		}},
 		{"docx", ".docx .docm", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
 			return office.ReadWord(ctx, s.Data, s.Password, s.Limits)
 		}},

@@ -1,0 +1,262 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// segment is a stretch of words on one line with no more than the gap of a
+// word between them: a line of a column, or a cell.
+type segment struct {
+	word
+	chars int
+}
+
+// row is what stands on one line of a column: one segment, or the cells of a
+// table.
+type row struct {
+	cells    []segment
+	top      float64
+	bottom   float64
+	size     float64
+	bold     bool
+	breaking bool // the first of a column or band
+}
+
+func (r row) text() string {
+	var out []string
+	for _, c := range r.cells {
+		out = append(out, c.text)
+	}
+	return strings.Join(out, "\t")
+}
+
+func (r row) left() float64  { return r.cells[0].left }
+func (r row) right() float64 { return r.cells[len(r.cells)-1].right }
+
+// layout puts the words of a page into rows in reading order.
+func layout(words []word) []row {
+	return arrange(segments(words), 0)
+}
+
+// near is the gap within a segment at most, in sizes of the font.
+const near = 1.0
+
+// segments joins words that follow one another on a line.
+func segments(words []word) []segment {
+	var out []segment
+	for _, w := range words {
+		if n := len(out); n > 0 && sameLine(out[n-1].word, w) && w.left >= out[n-1].left {
+			l := &out[n-1]
+			if gap := w.left - l.right; gap < near*max(l.size, w.size) && gap > -0.5*w.size {
+				l.append(w, gap)
+				continue
+			}
+		}
+		out = append(out, segment{word: w, chars: utf8.RuneCountInString(w.text)})
+	}
+	return rejoin(out)
+}
+
+// append adds a word behind a gap. Without a gap it is the same word.
+func (s *segment) append(w word, gap float64) {
+	if gap > 0.12*max(s.size, w.size) {
+		s.text += " "
+	}
+	s.text += w.text
+	s.chars += utf8.RuneCountInString(w.text)
+	s.right, s.top, s.bottom = max(s.right, w.right), min(s.top, w.top), max(s.bottom, w.bottom)
+	s.size = max(s.size, w.size)
+	s.bold = s.bold && w.bold
+}
+
+// sameLine reports that two words overlap in height by more than half of the
+// lower one.
+func sameLine(a, b word) bool {
+	overlap := min(a.bottom, b.bottom) - max(a.top, b.top)
+	return overlap > 0.5*min(a.bottom-a.top, b.bottom-b.top) || math.Abs(a.bottom-b.bottom) < 0.15*min(a.size, b.size)
+}
+
+// rejoin joins segments that the file writes in another order than they stand.
+func rejoin(all []segment) []segment {
+	slices.SortStableFunc(all, func(a, b segment) int {
+		return cmp.Or(cmp.Compare(math.Round(a.bottom), math.Round(b.bottom)), cmp.Compare(a.left, b.left))
+	})
+	var out []segment
+	for _, s := range all {
+		joined := false
+		for i := len(out) - 1; i >= max(0, len(out)-24) && !joined; i-- {
+			gap := s.left - out[i].right
+			if l := &out[i]; sameLine(l.word, s.word) && gap > -0.3*s.size && gap < 0.6*max(l.size, s.size) && s.left > l.left {
+				bold := l.bold && s.bold
+				l.append(s.word, gap)
+				l.bold = bold
+				joined = true
+			}
+		}
+		if !joined {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// maxColumns bounds how often a page is cut in two.
+const maxColumns = 4
+
+// arrange reads columns one after another where there are any. What spans
+// them cuts the page into bands; bands without columns are read row by row.
+func arrange(all []segment, depth int) []row {
+	at, ok := gutter(all)
+	if depth >= maxColumns || !ok {
+		return rows(all)
+	}
+	var out []row
+	byTop(all)
+	var band []segment
+	flush := func() {
+		out = append(out, bandRows(band, at, depth)...)
+		band = nil
+	}
+	for _, s := range all {
+		if s.left < at && s.right > at {
+			flush()
+			band = append(band, s)
+			for _, r := range rows(band) {
+				out = append(out, r)
+			}
+			band = nil
+			continue
+		}
+		band = append(band, s)
+	}
+	flush()
+	return out
+}
+
+func byTop(all []segment) {
+	slices.SortStableFunc(all, func(a, b segment) int { return cmp.Or(cmp.Compare(a.top, b.top), cmp.Compare(a.left, b.left)) })
+}
+
+// bandRows reads what lies between two spanning lines.
+func bandRows(band []segment, at float64, depth int) []row {
+	var left, right []segment
+	for _, s := range band {
+		if s.right <= at {
+			left = append(left, s)
+		} else {
+			right = append(right, s)
+		}
+	}
+	if len(left) == 0 || len(right) == 0 || !prose(left) || !prose(right) {
+		return rows(band)
+	}
+	a, b := arrange(left, depth+1), arrange(right, depth+1)
+	a[0].breaking, b[0].breaking = true, true
+	return append(a, b...)
+}
+
+// prose tells columns of text from columns of a table: the segments fill
+// their lines and are long.
+func prose(side []segment) bool {
+	chars, widths, rows := 0, 0.0, 0
+	left, right := math.Inf(1), math.Inf(-1)
+	bottom := math.Inf(-1)
+	sorted := slices.Clone(side)
+	byTop(sorted)
+	for _, s := range sorted {
+		chars += s.chars
+		widths += s.right - s.left
+		left, right = min(left, s.left), max(right, s.right)
+		if s.top > bottom-0.5*(s.bottom-s.top) {
+			rows++
+			bottom = s.bottom
+		}
+	}
+	return chars >= 12*len(side) && widths >= 0.5*float64(rows)*(right-left)
+}
+
+// gutter finds the middle of the best white stretch between two columns: few
+// lines cross it, and on each side stand several lines of prose.
+func gutter(all []segment) (float64, bool) {
+	if len(all) < 6 {
+		return 0, false
+	}
+	left, right := math.Inf(1), math.Inf(-1)
+	for _, s := range all {
+		left, right = min(left, s.left), max(right, s.right)
+	}
+	width := right - left
+	best, bestScore := 0.0, 0.0
+	for x := left + 0.12*width; x < right-0.12*width; x += max(width/400, 0.5) {
+		if score := columns(all, x); score > bestScore {
+			best, bestScore = x, score
+		}
+	}
+	return best, bestScore > 0
+}
+
+// columns scores a place for a gutter: the lines beside it, less those that
+// cross it, and the white around it. 0: none.
+func columns(all []segment, x float64) float64 {
+	var left, right []segment
+	crossing := 0
+	white := math.Inf(1)
+	for _, s := range all {
+		switch {
+		case s.right <= x:
+			left = append(left, s)
+			white = min(white, 2*(x-s.right))
+		case s.left >= x:
+			right = append(right, s)
+			white = min(white, 2*(s.left-x))
+		default:
+			crossing++
+		}
+	}
+	side := min(len(left), len(right))
+	if side < 4 || crossing > len(left)+len(right) || white < 2 || !prose(left) || !prose(right) {
+		return 0
+	}
+	return float64(side-crossing) + float64(len(all)) + min(white, 30)/30
+}
+
+// rows reads segments line by line, cells from left to right.
+func rows(all []segment) []row {
+	byTop(all)
+	var out []row
+	for _, s := range all {
+		i := len(out) - 1
+		for ; i >= max(0, len(out)-6); i-- {
+			if r := out[i]; sameLine(word{top: r.top, bottom: r.bottom, size: r.size}, s.word) && free(r, s) {
+				break
+			}
+		}
+		if i < 0 || i < len(out)-6 {
+			out = append(out, row{cells: []segment{s}, top: s.top, bottom: s.bottom, size: s.size, bold: s.bold})
+			continue
+		}
+		out[i].cells = append(out[i].cells, s)
+		out[i].bold = out[i].bold && s.bold
+		if s.bottom-s.top > out[i].bottom-out[i].top {
+			out[i].top, out[i].bottom, out[i].size = s.top, s.bottom, max(s.size, out[i].size)
+		}
+	}
+	for _, r := range out {
+		slices.SortStableFunc(r.cells, func(a, b segment) int { return cmp.Compare(a.left, b.left) })
+	}
+	return out
+}
+
+// free reports that no cell of a row stands where s does.
+func free(r row, s segment) bool {
+	for _, c := range r.cells {
+		if min(c.right, s.right)-max(c.left, s.left) > 0.3*min(c.right-c.left, s.right-s.left) {
+			return false
+		}
+	}
+	return true
+}

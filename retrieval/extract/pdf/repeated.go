@@ -1,0 +1,118 @@
+package pdf
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxEdge is how many lines from the top and from the bottom of a page may be
+// header and footer.
+const maxEdge = 12
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// edgeLine is a line at an edge of pages, without what counts the pages.
+type edgeLine struct {
+	text string
+	at   float64 // of its top, rounded
+}
+
+func lineOf(r row) edgeLine {
+	return edgeLine{digits.ReplaceAllString(strings.Join(strings.Fields(r.text()), " "), "#"), math.Round(r.top / 4)}
+}
+
+// strip takes headers and footers off the pages and returns their texts. A
+// line is one of them if it stands at the same place on at least half of the
+// pages, or on three, with nothing but such lines between it and the edge. The
+// first row of cells stays: it names the columns of a table that goes on.
+func (b *book) strip() []string {
+	if len(b.pages) < 2 {
+		return nil
+	}
+	count := map[edgeLine]int{}
+	for _, p := range b.pages {
+		seen := map[edgeLine]bool{}
+		for _, i := range edges(p.rows) {
+			if l := lineOf(p.rows[i]); !seen[l] {
+				seen[l] = true
+				count[l]++
+			}
+		}
+	}
+	need := min(3, max(2, (len(b.pages)+1)/2))
+	s := stripper{repeated: func(l edgeLine) bool {
+		// The rounding may fall either way.
+		return max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need
+	}, tables: map[string]bool{}}
+	for i := range b.pages {
+		b.pages[i].rows = s.page(b.pages[i].rows)
+	}
+	return s.texts
+}
+
+// edges are the lines that may be header or footer: top to bottom the first
+// and the last.
+func edges(rows []row) []int {
+	order := byPlace(rows)
+	if len(order) <= 2*maxEdge {
+		return order
+	}
+	return append(slices.Clone(order[:maxEdge]), order[len(order)-maxEdge:]...)
+}
+
+// byPlace orders lines from the top of the page, whatever the reading order.
+func byPlace(rows []row) []int {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(math.Round(rows[a].top)) - int(math.Round(rows[b].top))
+	})
+	return order
+}
+
+type stripper struct {
+	repeated func(edgeLine) bool
+	tables   map[string]bool // column names kept once
+	texts    []string
+}
+
+func (s *stripper) page(rows []row) []row {
+	drop := map[int]bool{}
+	order := byPlace(rows)
+	walk := func(order []int) {
+		for n, i := range order {
+			l := lineOf(rows[i])
+			if n >= maxEdge || !s.repeated(l) {
+				return
+			}
+			drop[i] = s.take(rows[i], l)
+		}
+	}
+	walk(order)
+	slices.Reverse(order)
+	walk(order)
+	var kept []row
+	for i, r := range rows {
+		if !drop[i] {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// take notes a line to leave out, and reports whether it is to be.
+func (s *stripper) take(r row, l edgeLine) bool {
+	if len(r.cells) > 2 && !s.tables[l.text] {
+		s.tables[l.text] = true
+		return false
+	}
+	if text := strings.Join(strings.Fields(r.text()), " "); strings.Trim(l.text, "# /|-–.") != "" && !s.tables[l.text] {
+		s.tables[l.text] = true
+		s.texts = append(s.texts, text)
+	}
+	return true
+}
