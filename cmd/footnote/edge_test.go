@@ -24,7 +24,10 @@ func program(t *testing.T, data string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), "FOOTNOTE_ONNXRUNTIME="+native, "FOOTNOTE_DATA="+data, "HOME=/nonexistent")
+	cmd.Env = append(os.Environ(), "FOOTNOTE_ONNXRUNTIME="+native, "HOME=/nonexistent")
+	if data != "" {
+		cmd.Env = append(cmd.Env, "FOOTNOTE_DATA="+data)
+	}
 	return cmd
 }
 

@@ -202,7 +202,7 @@ func (s *Service) checks() []web.Check {
 // platform is a connected platform as the parts above see it.
 type platform struct {
 	name string
-	how  string                      // deliveries come
+	how  string                      // it is heard: the end of "Slack: …"
 	run  func(context.Context) error // serves
 	up   func() error                // nil: questions can arrive now
 	who  func() string               // the bot there, "" unknown
@@ -211,23 +211,23 @@ type platform struct {
 func (s *Service) platforms() []platform {
 	var out []platform
 	if a := s.Slack; a != nil {
-		p := platform{name: "Slack", how: "Socket Mode", run: a.Run, who: a.Self, up: func() error {
+		p := platform{name: "Slack", how: "connected by Socket Mode", run: a.Run, who: a.Self, up: func() error {
 			h := a.Health()
 			return state(h.Fatal, !h.Connected.IsZero())
 		}}
 		if s.c.Slack.Mode == string(slack.HTTP) {
-			p.how = "HTTP"
+			p.how = "ready for deliveries by HTTP"
 			p.up = func() error { return state(a.Health().Fatal, a.Self() != "") }
 		}
 		out = append(out, p)
 	}
 	if a := s.Discord; a != nil {
-		p := platform{name: "Discord", how: "gateway", run: a.Run, who: func() string { return "" }, up: func() error {
+		p := platform{name: "Discord", how: "connected by the gateway", run: a.Run, who: func() string { return "" }, up: func() error {
 			h := a.Health()
 			return state(h.Fatal, !h.Connected.IsZero())
 		}}
 		if s.c.Discord.Mode == discord.HTTP {
-			p.how = "HTTP"
+			p.how = "ready for deliveries by HTTP"
 			p.up = func() error { return state(a.Health().Fatal, true) }
 		}
 		out = append(out, p)
@@ -290,7 +290,7 @@ func (p platform) announce(ctx context.Context, say func(string)) {
 	if who := p.who(); who != "" {
 		as = " as " + who
 	}
-	say(p.name + ": connected" + as + " (" + p.how + ")")
+	say(p.name + ": " + p.how + as)
 }
 
 // Close ends what OpenService opened, in the reverse order.

@@ -37,7 +37,7 @@ const (
 func (p *program) doctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check configuration, models, runtime and index: what is wrong, and what to do",
+		Short: "Check configuration, models, platforms and index: what is wrong, and what to do",
 		Args:  exactly(0, "nothing more"),
 	}
 	p.jsonFlag(c)
@@ -51,6 +51,7 @@ func (p *program) runDoctor(ctx context.Context) error {
 	findings = append(findings, checkPeople(cfg)...)
 	findings = append(findings, checkModels()...)
 	findings = append(findings, checkRuntime(ctx, cfg)...)
+	findings = append(findings, p.checkPlatforms(ctx, cfg)...)
 	if cfg.Data != "" {
 		findings = append(findings, checkIndex(ctx, cfg)...)
 	}

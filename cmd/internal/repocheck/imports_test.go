@@ -14,7 +14,7 @@ var mayImport = map[string][]string{
 	"retrieval": {"acl", "models"},
 	"bot":       {"acl", "models", "retrieval"},
 	"adapters":  {"acl", "bot", "retrieval"},
-	"cmd":       {"acl", "models", "retrieval", "bot", "adapters"},
+	"cmd":       {"acl", "models", "retrieval", "bot", "adapters", "deploy"},
 	"deploy":    {},
 }
 
