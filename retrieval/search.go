@@ -227,8 +227,8 @@ func (s *Searcher) covers(language string) bool {
 
 func (s *Searcher) check(m Manifest, question string) error {
 	if have := s.embedder.Info(); m.Embedder != have {
-		return fmt.Errorf("%w: generation %s needs %s (%s), this program runs %s (%s); build a new generation or configure its model",
-			ErrModelMismatch, m.Name, m.Embedder.Name, m.Embedder.Precision, have.Name, have.Precision)
+		return fmt.Errorf("%w: generation %s needs %s, this program runs %s; build a new generation or configure its model",
+			ErrModelMismatch, m.Name, describe(m.Embedder), describe(have))
 	}
 	switch n := utf8.RuneCountInString(question); {
 	case n == 0:
@@ -237,6 +237,15 @@ func (s *Searcher) check(m Manifest, question string) error {
 		return fmt.Errorf("%w: it has %d characters, the limit is %d", ErrQuestion, n, s.options.MaxQuestion)
 	}
 	return nil
+}
+
+// describe names a model as far as two of one name may differ.
+func describe(i models.EmbedderInfo) string {
+	states := "no token states"
+	if i.States != "" {
+		states = "token states " + i.States
+	}
+	return fmt.Sprintf("%s (%s, weights %.8s, %s)", i.Name, i.Precision, i.SHA256, states)
 }
 
 // load fetches the passages of the best fused chunks. What is gone since the

@@ -180,6 +180,20 @@ func TestSearchRefusals(t *testing.T) {
 	}
 }
 
+// Models of one name are told apart by what else differs.
+func TestMismatchSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	have := models.EmbedderInfo{Name: "m", Precision: "q4", SHA256: "0123456789ab"}
+	needs := have
+	needs.States = "4bit/1"
+	s := NewSearcher(&fakeEmbedder{info: have}, nil, strings.Fields, scriptOf, Options{})
+	_, err := s.Search(t.Context(), &fakeReader{manifest: Manifest{Name: "g1", Embedder: needs}}, acl.Grant{}, "how")
+	want := "generation g1 needs m (q4, weights 01234567, token states 4bit/1), this program runs m (q4, weights 01234567, no token states)"
+	if !errors.Is(err, ErrModelMismatch) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 func TestHitContract(t *testing.T) {
 	t.Parallel()
 	distance, late, probability := .125, .8125, .75
