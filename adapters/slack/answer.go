@@ -274,7 +274,8 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 	}
 	select {
 	case <-a.ready:
-	default:
+	default: // Slack has not been reached since the start: the person is told when it is
+		go a.interruptedLater(d, trouble)
 		return
 	}
 	a.marks.settle(ctx, d.Key)
@@ -289,6 +290,21 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 		spoke = a.notice(ctx, q, a.home(q), render.Literal(trouble.Text())) == nil
 	}
 	a.marks.end(d.Key, spoke && !strings.HasPrefix(q.Kind, kindCommand))
+}
+
+// interruptedLater is Interrupted once Slack can be reached.
+func (a *Adapter) interruptedLater(d ledger.Delivery, trouble desk.Trouble) {
+	patience := time.NewTimer(30 * time.Minute)
+	defer patience.Stop()
+	select {
+	case <-a.ready:
+	case <-patience.C:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	defer a.recovered("telling of a failure")
+	a.Interrupted(ctx, d, trouble)
 }
 
 // home is where the person of a question is told of trouble.

@@ -534,7 +534,7 @@ func (f facts) Users(ctx context.Context, cursor string) ([]directory.User, stri
 	var out []directory.User
 	var next string
 	err := f.read(ctx, func(api *slackgo.Client) error {
-		page, err := api.GetUsersPaginated(slackgo.GetUsersOptionLimit(200), slackgo.GetUsersOptionCursor(cursor)).Next(ctx)
+		page, err := api.GetUsersPaginated(slackgo.GetUsersOptionLimit(999), slackgo.GetUsersOptionCursor(cursor)).Next(ctx)
 		out, next = nil, page.Cursor
 		for _, u := range page.Users {
 			out = append(out, userOf(u))

@@ -16,7 +16,7 @@ import (
 // Slack does not repeat commands.
 func (a *Adapter) onCommand(ctx context.Context, c event.Command) any {
 	me := a.self.Load()
-	if c.User == "" || c.Team != me.team && me.enterprise == "" {
+	if c.User == "" || c.Team != "" && c.Team != me.team && me.enterprise == "" {
 		return nil
 	}
 	switch strings.TrimPrefix(c.Name, "/") {

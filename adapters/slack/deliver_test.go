@@ -14,6 +14,7 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
+	"footnote/bot/outbox"
 )
 
 // writing is a generator that says what it is told, in other words than the
@@ -440,4 +441,97 @@ func TestS93AMissingOptionalScope(t *testing.T) {
 	if n := strings.Count(p.logs.String(), "scope is missing: a part"); n > 1 {
 		t.Errorf("%d warnings", n)
 	}
+}
+
+// S-96: a direct message is private already; nothing ephemeral is used there.
+func TestS96NothingEphemeralInDirectMessages(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	let := make(chan struct{})
+	p := start(t, s, newStore(t, handbook), drafting(gated(make(chan struct{}, 100), let)), withDesk(func(o *desk.Options) { o.PerAsker = 1 }))
+	s.DM("U0ADA", qHandbook)
+	s.DM("U0ADA", qHandbook)
+	s.WaitMessage(s.DMChannel("U0ADA"), func(m msg) bool { return m.BotID == "B0BOT" && strings.Contains(m.Text, "waiting") })
+	close(let)
+	p.done()
+	if n := len(s.Requests("chat.postEphemeral")); n != 0 {
+		t.Errorf("%d ephemeral messages", n)
+	}
+}
+
+// S-49: parts in order, in one thread, numbers and sources in the last.
+func TestS49PartsComeInOrder(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	var b strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&b, "Employees get vacation days %05d. ", i)
+	}
+	p := start(t, s, newStore(t, doc{"long", strings.TrimSpace(b.String()), []string{"everyone"}}))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	p.answer(q)
+	p.done()
+	last, list := -1, s.FromBot("C0GENERAL")
+	for i, m := range list {
+		if m.ThreadTS != q.TS || strings.Contains(shown(m), "Sources") != (i == len(list)-1) || slacktest.HasButtons(m) != (i == len(list)-1) {
+			t.Errorf("part %d of %d is out of place", i, len(list))
+		}
+		for _, w := range strings.Fields(shown(m)) {
+			var n int
+			if _, err := fmt.Sscanf(w, "%05d.", &n); err == nil && len(w) == 6 {
+				if n != last+1 {
+					t.Fatalf("%d after %d", n, last)
+				}
+				last = n
+			}
+		}
+	}
+	if len(list) < 2 {
+		t.Errorf("%d parts", len(list))
+	}
+}
+
+// S-85: at most so many messages a second in a channel, in order.
+func TestS85MessagesAreSpaced(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, slacktest.WithChannelLimit())
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Pace = outbox.Limit{} }), withDesk(func(o *desk.Options) { o.PerAsker = 10 }))
+	for range 5 {
+		s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	}
+	s.Eventually("five answers", func() bool { return answers(s.Messages("C0GENERAL")) == 5 })
+	p.done()
+	limited := 0
+	for _, r := range s.Requests("chat.postMessage") {
+		if r.Status == 429 {
+			limited++
+		}
+	}
+	if limited > 1 {
+		t.Errorf("met the limit %d times", limited)
+	}
+}
+
+// A question of before a restart, while Slack cannot be reached: its person is
+// told as soon as it can.
+func TestInterruptedWhileSlackIsAway(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	block, let := make(chan struct{}), make(chan struct{})
+	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)), withDesk(func(o *desk.Options) { o.Grace, o.Deadline = time.Millisecond, 300*time.Millisecond }))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	<-block
+	p.halt()
+	p.s.WaitSockets(0)
+	back := s.AddFault(slacktest.Fault{Route: "auth.test", Status: 503})
+	p.run()
+	s.Eventually("the run to end", func() bool { return p.only().State == ledger.Failed || nudge(s) })
+	if n := len(s.FromBot(q.Channel)); n != 0 {
+		t.Errorf("said %d things", n)
+	}
+	back()
+	s.WaitMessage(q.Channel, func(m msg) bool {
+		return m.BotID == "B0BOT" && m.ThreadTS == q.TS && strings.Contains(m.Text, "in time")
+	})
+	close(let)
 }

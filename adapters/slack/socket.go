@@ -50,7 +50,11 @@ func (s *supervisor) run(ctx context.Context) error {
 		if err == nil {
 			s.a.sockets.Add(1)
 			sockets.Go(func() {
-				defer s.a.sockets.Add(-1)
+				defer func() {
+					if s.a.sockets.Add(-1) == 0 {
+						s.a.health.down()
+					}
+				}()
 				k.serve(ctx)
 			})
 			select {
@@ -304,7 +308,7 @@ type health struct {
 	connected time.Time // zero: not
 	last      time.Time // delivery
 	ping      time.Time
-	reconnect int
+	hellos    int
 	acks      []time.Duration
 	n         int
 	fatal     string
@@ -315,9 +319,8 @@ func (h *health) up() {
 	defer h.mu.Unlock()
 	if h.connected.IsZero() {
 		h.connected = time.Now()
-	} else {
-		h.reconnect++
 	}
+	h.hellos++
 	h.ping = time.Now()
 }
 
@@ -367,7 +370,7 @@ func (a *Adapter) Health() Health {
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()
 	h := Health{
-		Connected: a.health.connected, Last: a.health.last, Reconnects: a.health.reconnect, Fatal: a.health.fatal,
+		Connected: a.health.connected, Last: a.health.last, Reconnects: max(0, a.health.hellos-1), Fatal: a.health.fatal,
 		Limited: out.Limited, Waiting: out.Waiting,
 	}
 	if acks := slices.Sorted(slices.Values(a.health.acks)); len(acks) > 0 {
