@@ -85,7 +85,11 @@ func (a *Adapter) open(ctx context.Context, in *interaction, answer ledger.Answe
 		a.d.Log.Error("a source could not be opened", "error", err)
 		return a.say(ctx, in, sayFailed)
 	}
-	return a.show(ctx, in, render.Passage(opened))
+	m := render.Passage(opened)
+	if a.c.Personal != nil {
+		m.Embeds[0].URL = a.c.Personal(answer.ID, n, asker(in.Guild, in.account()))
+	}
+	return a.show(ctx, in, m)
 }
 
 func (a *Adapter) audit(ctx context.Context, in *interaction, s ledger.Source, err error) {

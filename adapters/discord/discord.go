@@ -59,8 +59,11 @@ type Config struct {
 	Threads        bool // open a thread for each public answer
 	DistrustAdmins bool // count administrators as readers of every channel
 	// Link is where a source can be read, "" nowhere. nil: no links.
-	Link   func(cite.Source) string
-	MaxAge time.Duration // of what is known of people and channels: 5 min
+	Link func(cite.Source) string
+	// Personal is the address of source n of an answer for one person, "" for
+	// none. It is shown to that person alone, with the passage. nil: none.
+	Personal func(answer string, n int, person string) string
+	MaxAge   time.Duration // of what is known of people and channels: 5 min
 	// Recheck is the time after which rights are looked at again before an
 	// answer is posted: 20 s.
 	Recheck time.Duration
