@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium"
 	faults "github.com/klippa-app/go-pdfium/errors"
@@ -129,21 +131,23 @@ func levels(out map[string]int, marks []responses.GetBookmarksBookmark, level in
 	}
 }
 
-// word is a run of characters without space, in points from the top left
-// corner of the page as it is shown.
+// word is a run of characters without space. Its place is in points, as the
+// text reads: right and down are larger. top and bottom are those of the line,
+// whatever letters the word has.
 type word struct {
 	text                     string
 	left, top, right, bottom float64
-	size                     float64 // of the font
+	size                     float64 // of the font, in points
 	bold                     bool
+	spaced                   bool // a space stands before it
+	turn                     int  // quarters that the text is turned to the left; -1 askew
 }
 
 // sheet is a page as the engine reads it.
 type sheet struct {
-	words         []word
-	width, height float64
-	chars         int // that are no space
-	lost          int // of them, whose font does not say what they are
+	words []word
+	chars int // that are no space
+	lost  int // of them, whose font does not say what they are
 }
 
 // page reads one page, from 0, and closes it again.
@@ -153,10 +157,6 @@ func (d *document) page(n int) (sheet, error) {
 		return sheet{}, err
 	}
 	defer func() { _, _ = d.engine.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page}) }()
-	r := reading{engine: d.engine, turn: upright}
-	if err := r.orient(loaded.Page); err != nil {
-		return sheet{}, err
-	}
 	text, err := d.engine.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: requests.Page{ByReference: &loaded.Page}})
 	if err != nil {
 		return sheet{}, err
@@ -164,126 +164,152 @@ func (d *document) page(n int) (sheet, error) {
 	defer func() {
 		_, _ = d.engine.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text.TextPage})
 	}()
-	r.text = text.TextPage
-	return r.sheet, r.read()
+	r := reading{engine: d.engine, page: text.TextPage, from: -1}
+	err = r.read()
+	return r.sheet, err
 }
 
 // reading is a page being read.
 type reading struct {
 	sheet
 	engine pdfium.Pdfium
-	text   references.FPDF_TEXTPAGE
-	turn   func(x, y, w, h float64) (float64, float64)
-}
+	page   references.FPDF_TEXTPAGE
 
-// upright turns the coordinates of a page, from its bottom left corner, to
-// those of the page as shown, from the top left. w and h are as shown.
-func upright(x, y, _, h float64) (float64, float64)  { return x, h - y }
-func turned90(x, y, _, _ float64) (float64, float64) { return y, x }
-func turned180(x, y, w, _ float64) (float64, float64) {
-	return w - x, y
-}
-func turned270(x, y, w, h float64) (float64, float64) { return w - y, h - x }
-
-func (r *reading) orient(page references.FPDF_PAGE) error {
-	ref := requests.Page{ByReference: &page}
-	width, err1 := r.engine.FPDF_GetPageWidth(&requests.FPDF_GetPageWidth{Page: ref})
-	height, err2 := r.engine.FPDF_GetPageHeight(&requests.FPDF_GetPageHeight{Page: ref})
-	rotation, err3 := r.engine.FPDFPage_GetRotation(&requests.FPDFPage_GetRotation{Page: ref})
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	r.width, r.height = width.Width, height.Height
-	r.turn = []func(x, y, w, h float64) (float64, float64){upright, turned90, turned180, turned270}[int(rotation.PageRotation)&3]
-	return nil
+	text   strings.Builder // of the open word
+	from   int             // its first character, -1 none is open
+	spaced bool            // a space stands before it
 }
 
 // maxChars bounds the characters of one page.
 const maxChars = 500_000
 
 // read makes words. The engine puts a space or a line end between what stands
-// apart; words it took apart for nothing are joined by the layout.
+// apart, and marks the hyphen at a line end, behind which it puts none.
 func (r *reading) read() error {
-	count, err := r.engine.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: r.text})
+	count, err := r.engine.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: r.page})
 	if err != nil {
 		return err
 	}
-	from, high := -1, rune(0)
-	var text strings.Builder
-	for i := range min(count.Count, maxChars) {
-		c, err := r.engine.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: r.text, Index: i})
+	high, n := rune(0), min(count.Count, maxChars)
+	for i := range n {
+		c, err := r.engine.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: r.page, Index: i})
 		if err != nil {
 			return err
 		}
-		ch := rune(c.Unicode)
-		if utf16.IsSurrogate(ch) {
-			if ch < 0xDC00 {
-				if high = ch; from < 0 {
-					from = i
-				}
-				continue
-			}
-			ch = utf16.DecodeRune(high, ch)
-		}
-		switch {
-		case ch == ' ' || ch == '\r' || ch == '\n' || ch == '\t' || ch == 0xA0 || ch == 0x3000:
-			if err := r.add(text.String(), from, i); err != nil {
-				return err
-			}
-			text.Reset()
-			from = -1
+		switch ch := rune(c.Unicode); {
+		case ch >= 0xD800 && ch < 0xDC00:
+			high = ch
+			r.start(i)
+		case utf16.IsSurrogate(ch):
+			r.text.WriteRune(utf16.DecodeRune(high, ch))
+		case ch == ' ' || ch == '\t' || ch == 0xA0 || ch == 0x3000:
+			r.end(i)
+			r.spaced = true
+		case ch == '\r' || ch == '\n':
+			r.end(i)
+		case ch == hyphen || ch == 0xFFFE || ch == 0xAD:
+			r.start(i)
+			r.text.WriteByte('-')
+			r.end(i + 1)
 		default:
-			if from < 0 {
-				from = i
-			}
-			text.WriteRune(ch)
+			r.start(i)
+			r.text.WriteRune(ch)
 		}
 	}
-	return r.add(text.String(), from, min(count.Count, maxChars))
-}
-
-// add keeps the word of the characters [from, to).
-func (r *reading) add(text string, from, to int) error {
-	if from < 0 || text == "" {
-		return nil
-	}
-	first, err := r.box(from)
-	if err != nil {
-		return nil // a character that is nowhere on the page
-	}
-	last, err := r.box(to - 1)
-	if err != nil {
-		last = first
-	}
-	w := word{text: text, left: min(first.left, last.left), top: min(first.top, last.top), right: max(first.right, last.right), bottom: max(first.bottom, last.bottom)}
-	if size, err := r.engine.FPDFText_GetFontSize(&requests.FPDFText_GetFontSize{TextPage: r.text, Index: from}); err == nil {
-		w.size = size.FontSize
-	}
-	if weight, err := r.engine.FPDFText_GetFontWeight(&requests.FPDFText_GetFontWeight{TextPage: r.text, Index: from}); err == nil {
-		w.bold = weight.FontWeight >= 600
-	}
-	if h := w.bottom - w.top; w.size <= 1 || w.size < 0.5*h && to-from > 1 { // scaled by the matrix
-		w.size = max(h, 1)
-	}
-	n := len([]rune(text))
-	r.chars += n
-	if bad, err := r.engine.FPDFText_HasUnicodeMapError(&requests.FPDFText_HasUnicodeMapError{TextPage: r.text, Index: from}); err == nil && bad.HasUnicodeMapError {
-		r.lost += n
-	} else {
-		r.lost += unreadable(text)
-	}
-	r.words = append(r.words, w)
+	r.end(n)
 	return nil
 }
 
-func (r *reading) box(i int) (word, error) {
-	b, err := r.engine.FPDFText_GetCharBox(&requests.FPDFText_GetCharBox{TextPage: r.text, Index: i})
-	if err != nil {
-		return word{}, err
+func (r *reading) start(i int) {
+	if r.from < 0 {
+		r.from = i
 	}
-	x1, y1 := r.turn(b.Left, b.Bottom, r.width, r.height)
-	x2, y2 := r.turn(b.Right, b.Top, r.width, r.height)
-	return word{left: min(x1, x2), right: max(x1, x2), top: min(y1, y2), bottom: max(y1, y2)}, nil
+}
+
+// end keeps the open word, whose last character is before to.
+func (r *reading) end(to int) {
+	if r.from < 0 {
+		return
+	}
+	w := word{text: r.text.String(), spaced: r.spaced}
+	from := r.from
+	r.text.Reset()
+	r.from, r.spaced = -1, false
+	if !r.place(&w, from, to-1) {
+		return
+	}
+	n := utf8.RuneCountInString(w.text)
+	r.chars += n
+	if bad, err := r.engine.FPDFText_HasUnicodeMapError(&requests.FPDFText_HasUnicodeMapError{TextPage: r.page, Index: from}); err == nil && bad.HasUnicodeMapError {
+		r.lost += n
+	} else {
+		r.lost += unreadable(w.text)
+	}
+	r.words = append(r.words, w)
+}
+
+// place fills in where a word stands, by its first and last character; false:
+// nowhere.
+func (r *reading) place(w *word, first, last int) bool {
+	origin, err := r.engine.FPDFText_GetCharOrigin(&requests.FPDFText_GetCharOrigin{TextPage: r.page, Index: first})
+	if err != nil {
+		return false
+	}
+	scale := 1.0
+	if m, err := r.engine.FPDFText_GetMatrix(&requests.FPDFText_GetMatrix{TextPage: r.page, Index: first}); err == nil {
+		scale = math.Hypot(float64(m.Matrix.C), float64(m.Matrix.D))
+		w.turn = quarter(float64(m.Matrix.A), float64(m.Matrix.B))
+	}
+	if size, err := r.engine.FPDFText_GetFontSize(&requests.FPDFText_GetFontSize{TextPage: r.page, Index: first}); err == nil {
+		w.size = max(math.Abs(size.FontSize)*scale, 1)
+	}
+	if weight, err := r.engine.FPDFText_GetFontWeight(&requests.FPDFText_GetFontWeight{TextPage: r.page, Index: first}); err == nil {
+		w.bold = weight.FontWeight >= 600
+	}
+	x, baseline := turned(origin.X, origin.Y, w.turn)
+	w.left, w.right = x, x
+	w.top, w.bottom = baseline-0.72*w.size, baseline+0.22*w.size
+	for _, i := range []int{first, last} {
+		if l, r, ok := r.sides(i, w.turn); ok {
+			w.left, w.right = min(w.left, l), max(w.right, r)
+		}
+	}
+	return true
+}
+
+// sides are the left and right side of a character.
+func (r *reading) sides(i, turn int) (left, right float64, ok bool) {
+	b, err := r.engine.FPDFText_GetCharBox(&requests.FPDFText_GetCharBox{TextPage: r.page, Index: i})
+	if err != nil {
+		return 0, 0, false
+	}
+	x1, _ := turned(b.Left, b.Bottom, turn)
+	x2, _ := turned(b.Right, b.Top, turn)
+	return min(x1, x2), max(x1, x2), true
+}
+
+// quarter is the direction of text in quarters to the left, -1 if it is askew.
+func quarter(a, b float64) int {
+	angle := math.Atan2(b, a) / (math.Pi / 2)
+	q := math.Round(angle)
+	if math.Abs(angle-q) > 0.1 {
+		return -1
+	}
+	return (int(q) + 4) % 4
+}
+
+// turned makes the coordinates of a page, whose y grows upwards, those of text
+// that is turned to the left by quarters.
+func turned(x, y float64, quarters int) (float64, float64) {
+	switch quarters {
+	case 1:
+		return y, x
+	case 2:
+		return -x, y
+	case 3:
+		return -y, -x
+	}
+	return x, -y
 }
 
 // unreadable counts the characters that stand for none: of private use, without
@@ -291,7 +317,7 @@ func (r *reading) box(i int) (word, error) {
 func unreadable(s string) int {
 	n := 0
 	for _, c := range s {
-		if c == 0xFFFD || c >= 0xE000 && c <= 0xF8FF || c < ' ' && c != hyphen || c >= 0x7F && c < 0xA0 {
+		if c == 0xFFFD || c >= 0xE000 && c <= 0xF8FF || c < ' ' || c >= 0x7F && c < 0xA0 {
 			n++
 		}
 	}

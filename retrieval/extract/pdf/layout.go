@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,7 @@ type row struct {
 	size     float64
 	bold     bool
 	breaking bool // the first of a column or band
+	aside    bool // turned otherwise than the page
 }
 
 func (r row) text() string {
@@ -37,21 +39,48 @@ func (r row) text() string {
 func (r row) left() float64  { return r.cells[0].left }
 func (r row) right() float64 { return r.cells[len(r.cells)-1].right }
 
-// layout puts the words of a page into rows in reading order.
+// layout puts the words of a page into rows in reading order. What is turned
+// otherwise than most of the page, such as a note on its margin, comes last; what
+// is askew, such as a stamp across it, is left out.
 func layout(words []word) []row {
-	return arrange(segments(words), 0)
+	var turned [4][]word
+	for _, w := range words {
+		if w.turn >= 0 {
+			turned[w.turn] = append(turned[w.turn], w)
+		}
+	}
+	slices.SortStableFunc(turned[:], func(a, b []word) int { return len(b) - len(a) })
+	var out []row
+	for _, part := range turned {
+		if len(part) > 0 {
+			some := arrange(segments(part), 0)
+			some[0].breaking = true
+			for i := range some {
+				some[i].aside = len(out) > 0
+			}
+			out = append(out, some...)
+		}
+	}
+	return out
 }
 
 // near is the gap within a segment at most, in sizes of the font.
 const near = 1.0
 
-// segments joins words that follow one another on a line.
+// segments joins words that follow one another on a line, to the right or, in
+// scripts that run that way, to the left.
 func segments(words []word) []segment {
 	var out []segment
 	for _, w := range words {
-		if n := len(out); n > 0 && sameLine(out[n-1].word, w) && w.left >= out[n-1].left {
+		if n := len(out); n > 0 && sameLine(out[n-1].word, w) {
 			l := &out[n-1]
-			if gap := w.left - l.right; gap < near*max(l.size, w.size) && gap > -0.5*w.size {
+			gap, size := w.left-l.right, max(l.size, w.size)
+			if toLeft(w.text) && toLeft(l.text) {
+				gap = l.left - w.right
+			} else if w.left < l.left {
+				gap = math.Inf(1)
+			}
+			if gap < near*size && gap > -0.5*size {
 				l.append(w, gap)
 				continue
 			}
@@ -61,14 +90,19 @@ func segments(words []word) []segment {
 	return rejoin(out)
 }
 
-// append adds a word behind a gap. Without a gap it is the same word.
+// toLeft reports a script that runs to the left.
+func toLeft(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Arabic, unicode.Hebrew) })
+}
+
+// append adds a word behind a gap. Without a gap or space it is the same word.
 func (s *segment) append(w word, gap float64) {
-	if gap > 0.12*max(s.size, w.size) {
+	if w.spaced || gap > 0.12*max(s.size, w.size) {
 		s.text += " "
 	}
 	s.text += w.text
 	s.chars += utf8.RuneCountInString(w.text)
-	s.right, s.top, s.bottom = max(s.right, w.right), min(s.top, w.top), max(s.bottom, w.bottom)
+	s.left, s.right, s.top, s.bottom = min(s.left, w.left), max(s.right, w.right), min(s.top, w.top), max(s.bottom, w.bottom)
 	s.size = max(s.size, w.size)
 	s.bold = s.bold && w.bold
 }
@@ -125,9 +159,7 @@ func arrange(all []segment, depth int) []row {
 		if s.left < at && s.right > at {
 			flush()
 			band = append(band, s)
-			for _, r := range rows(band) {
-				out = append(out, r)
-			}
+			out = append(out, rows(band)...)
 			band = nil
 			continue
 		}
@@ -159,8 +191,8 @@ func bandRows(band []segment, at float64, depth int) []row {
 	return append(a, b...)
 }
 
-// prose tells columns of text from columns of a table: the segments fill
-// their lines and are long.
+// prose tells columns of text from columns of a table: there is one segment
+// for each line, or they are long, and they fill their lines.
 func prose(side []segment) bool {
 	chars, widths, rows := 0, 0.0, 0
 	left, right := math.Inf(1), math.Inf(-1)
@@ -176,7 +208,8 @@ func prose(side []segment) bool {
 			bottom = s.bottom
 		}
 	}
-	return chars >= 12*len(side) && widths >= 0.5*float64(rows)*(right-left)
+	single := float64(len(side)) <= 1.35*float64(rows)
+	return (single && chars >= 12*len(side) || chars >= 24*len(side)) && widths >= 0.65*float64(rows)*(right-left)
 }
 
 // gutter finds the middle of the best white stretch between two columns: few
@@ -246,9 +279,14 @@ func rows(all []segment) []row {
 		}
 	}
 	for _, r := range out {
-		slices.SortStableFunc(r.cells, func(a, b segment) int { return cmp.Compare(a.left, b.left) })
+		slices.SortStableFunc(r.cells, func(a, b segment) int {
+			if toLeft(a.text) && toLeft(b.text) {
+				return cmp.Compare(b.right, a.right)
+			}
+			return cmp.Compare(a.left, b.left)
+		})
 	}
-	return out
+	return tables(out)
 }
 
 // free reports that no cell of a row stands where s does.
@@ -259,4 +297,89 @@ func free(r row, s segment) bool {
 		}
 	}
 	return true
+}
+
+// tables tells rows of a table from lines with a wide gap: a row of a table has
+// a neighbour with a cell, not its first, at the same side. A line between two
+// rows that stands within a cell goes on with it.
+func tables(all []row) []row {
+	tabular := make([]bool, len(all))
+	for i := 1; i < len(all); i++ {
+		if aligned(all[i-1], all[i]) || i > 1 && len(all[i-1].cells) == 1 && aligned(all[i-2], all[i]) {
+			tabular[i] = true
+			for j := i - 1; j >= 0 && j >= i-2; j-- {
+				if aligned(all[j], all[i]) {
+					tabular[j] = true
+					break
+				}
+			}
+		}
+	}
+	var out []row
+	last := false // the row before is one of a table
+	for i, r := range all {
+		switch n := len(out); {
+		case tabular[i]:
+		case last && len(r.cells) == 1 && i+1 < len(all) && tabular[i+1] && out[n-1].goesOn(r):
+			continue
+		default:
+			r = r.line()
+		}
+		last = tabular[i]
+		out = append(out, r)
+	}
+	return out
+}
+
+// aligned reports that two rows share the side of a cell that is not the first
+// of both, or their middle.
+func aligned(a, b row) bool {
+	if len(a.cells) < 2 || len(b.cells) < 2 {
+		return false
+	}
+	for i, c := range a.cells {
+		for j, d := range b.cells {
+			near := 0.5 * max(c.size, d.size)
+			if i > 0 && j > 0 && (math.Abs(c.left-d.left) < near || math.Abs(c.right-d.right) < near || math.Abs(c.left+c.right-d.left-d.right) < 2*near) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// goesOn adds a line to the cell that it stands below, or beside the others if
+// it stands below none, unless it begins at the left of the table.
+func (r *row) goesOn(line row) bool {
+	s := line.cells[0]
+	if s.top-r.bottom > 0.5*s.size || s.left < r.cells[0].right {
+		return false
+	}
+	at := len(r.cells)
+	for i := range r.cells {
+		c := &r.cells[i]
+		if min(c.right, s.right) > max(c.left, s.left) {
+			c.text += " " + s.text
+			c.chars += s.chars
+			r.bottom = max(r.bottom, s.bottom)
+			return true
+		}
+		if c.left > s.left && at == len(r.cells) {
+			at = i
+		}
+	}
+	r.cells = slices.Insert(r.cells, at, s)
+	r.bottom = max(r.bottom, s.bottom)
+	return true
+}
+
+// line makes one segment of the cells of a row that is none of a table.
+func (r row) line() row {
+	one := r.cells[0]
+	for _, c := range r.cells[1:] {
+		c.spaced = true
+		one.append(c.word, math.Abs(c.left-one.right))
+	}
+	r.cells = []segment{one}
+	return r
 }

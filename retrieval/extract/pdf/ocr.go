@@ -129,7 +129,7 @@ func recognisedWords(table string) (words []word, confidence int) {
 			continue
 		}
 		sum += n[4]
-		words = append(words, word{text: text, left: n[0] * scale, top: n[1] * scale, right: (n[0] + n[2]) * scale, bottom: (n[1] + n[3]) * scale, size: max(n[3]*scale, 6)})
+		words = append(words, word{text: text, spaced: true, left: n[0] * scale, top: n[1] * scale, right: (n[0] + n[2]) * scale, bottom: (n[1] + n[3]) * scale, size: max(n[3]*scale, 6)})
 	}
 	if len(words) == 0 {
 		return nil, 0

@@ -248,7 +248,7 @@ func (b *book) sizes(body float64) []float64 {
 	var out []float64
 	for _, p := range b.pages {
 		for _, r := range p.rows {
-			if s := half(r.size); !p.ocr && len(r.cells) == 1 && s >= larger*body && !slices.Contains(out, s) {
+			if s := half(r.size); !p.ocr && !r.aside && len(r.cells) == 1 && s >= larger*body && !slices.Contains(out, s) {
 				out = append(out, s)
 			}
 		}

@@ -11,6 +11,9 @@ import (
 // header and footer.
 const maxEdge = 12
 
+// pageNumber is a line that only counts the pages, in common languages.
+var pageNumber = regexp.MustCompile(`(?i)^[-–— ]*((page|seite|página|pagina|p\.|strana|стр\.?|쪽|페이지|ページ)\s*)?\d{1,4}(\s*(of|von|de|sur|di|/)\s*\d{1,5})?\s*(쪽|페이지|ページ|页)?[-–— ]*$`)
+
 var digits = regexp.MustCompile(`[0-9]+`)
 
 // edgeLine is a line at an edge of pages, without what counts the pages.
@@ -28,9 +31,6 @@ func lineOf(r row) edgeLine {
 // pages, or on three, with nothing but such lines between it and the edge. The
 // first row of cells stays: it names the columns of a table that goes on.
 func (b *book) strip() []string {
-	if len(b.pages) < 2 {
-		return nil
-	}
 	count := map[edgeLine]int{}
 	for _, p := range b.pages {
 		seen := map[edgeLine]bool{}
@@ -42,9 +42,9 @@ func (b *book) strip() []string {
 		}
 	}
 	need := min(3, max(2, (len(b.pages)+1)/2))
-	s := stripper{repeated: func(l edgeLine) bool {
+	s := stripper{many: len(b.pages) > 1, repeated: func(l edgeLine) bool {
 		// The rounding may fall either way.
-		return max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need
+		return max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need && len(b.pages) > 1
 	}, tables: map[string]bool{}}
 	for i := range b.pages {
 		b.pages[i].rows = s.page(b.pages[i].rows)
@@ -74,7 +74,17 @@ func byPlace(rows []row) []int {
 	return order
 }
 
+// bareNumber is a line of a number only, which may be more than that of a page.
+var bareNumber = regexp.MustCompile(`^\d+$`)
+
+// counts reports a line that counts the pages.
+func (s *stripper) counts(text string) bool {
+	text = strings.TrimSpace(text)
+	return pageNumber.MatchString(text) && (!bareNumber.MatchString(text) || s.many && len(text) < 4)
+}
+
 type stripper struct {
+	many     bool // pages
 	repeated func(edgeLine) bool
 	tables   map[string]bool // column names kept once
 	texts    []string
@@ -86,10 +96,14 @@ func (s *stripper) page(rows []row) []row {
 	walk := func(order []int) {
 		for n, i := range order {
 			l := lineOf(rows[i])
-			if n >= maxEdge || !s.repeated(l) {
+			switch {
+			case n == 0 && s.counts(rows[i].text()):
+				drop[i] = true
+			case n < maxEdge && s.repeated(l):
+				drop[i] = s.take(rows[i], l)
+			default:
 				return
 			}
-			drop[i] = s.take(rows[i], l)
 		}
 	}
 	walk(order)

@@ -103,7 +103,7 @@ const maxHeading = 160
 func (w *writing) kindOf(r row) (doctree.Kind, int) {
 	text := tidy(r.text())
 	n := utf8.RuneCountInString(text)
-	if w.ocr || n > maxHeading || !strings.ContainsFunc(text, unicode.IsLetter) {
+	if w.ocr || r.aside || n > maxHeading || !strings.ContainsFunc(text, unicode.IsLetter) {
 		return w.plainKind(text), 0
 	}
 	if level := w.outline[alike(text)]; level > 0 {
@@ -190,6 +190,7 @@ func join(rows []row) string {
 		case ok:
 			b.Reset()
 			b.WriteString(cut)
+		case compound.MatchString(before): // the hyphen is its own
 		case !spaceless(before, line):
 			b.WriteByte(' ')
 		}
@@ -210,6 +211,9 @@ func hyphenated(before, line string) (string, bool) {
 	letter, _ := utf8.DecodeLastRuneInString(cut)
 	return cut, unicode.IsLetter(letter)
 }
+
+// compound is a line that ends with a word and a hyphen.
+var compound = regexp.MustCompile(`[\pL\pN]-$`)
 
 // spaceless reports that both lines meet in a script without spaces.
 func spaceless(before, line string) bool {
