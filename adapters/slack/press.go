@@ -178,7 +178,11 @@ func (a *Adapter) source(ctx context.Context, in event.Interaction, id, number s
 		return bot.Opened{}, 0, "", errNotAvailable
 	}
 	link := ""
-	if err == nil && a.c.Viewer != nil {
+	switch {
+	case err != nil:
+	case a.c.Personal != nil:
+		link = a.c.Personal(id, n, a.key(in.User))
+	case a.c.Viewer != nil:
 		link = a.c.Viewer(cite.Source{N: n, Document: s.Document, Revision: s.Revision, From: s.From, To: s.To})
 	}
 	return opened, n, link, err

@@ -108,7 +108,10 @@ type Config struct {
 	Edits            bool     // answer a question again when its author changes it within 5 min
 	DeleteAnswers    bool     // delete an answer with its question
 	Viewer           func(cite.Source) string
-	HumanChannel     string // channel that is told when somebody asks for a human
+	// Personal is the address of source n of an answer for one person, "" for
+	// none. It is shown to that person alone, in the modal. nil: Viewer's.
+	Personal     func(answer string, n int, person string) string
+	HumanChannel string // channel that is told when somebody asks for a human
 
 	MaxAge      time.Duration // of facts about people and rooms: 5 min
 	MaxPrivate  int           // members up to which a private channel is enumerated: 500

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,7 +180,7 @@ func slackEnv(s *slacktest.Server) []string {
 func configuration(t *testing.T, more string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "footnote.yaml")
-	write(t, file, fmt.Sprintf("data: %s\nweb: {listen: '127.0.0.1:0'}\nlog: {level: info}\n%s", copyOf(t), more))
+	write(t, file, fmt.Sprintf("data: %s\nweb: {listen: '127.0.0.1:0', public_url: 'https://footnote.example.org'}\nlog: {level: info}\n%s", copyOf(t), more))
 	return file
 }
 
@@ -193,6 +194,7 @@ func TestServe_SlackBySocket(t *testing.T) {
 	}
 	m := s.Mention("U0ADA", "C0GENERAL", rotate)
 	patient(t, "an answer in the thread", s.Wait, func() bool { return slackAnswers(s, m) == 1 })
+	viewed(t, s, p, m)
 	p.holds("/readyz", "index ok", "ledger ok", "slack ok")
 	p.holds("/metrics", `footnote_deliveries_received_total{platform="slack"} 1`)
 	p.holds("/healthz", "ok")
@@ -227,6 +229,34 @@ func TestServe_SlackBySocket(t *testing.T) {
 	}
 	for _, broken := range s.CheckInvariants() {
 		t.Error(broken)
+	}
+}
+
+var aLink = regexp.MustCompile(`"https://footnote\.example\.org(/source/[^"]+)"`)
+
+// viewed presses a source and follows the presser's own link to the viewer.
+func viewed(t *testing.T, s *slacktest.Server, p *served, m slacktest.Message) {
+	t.Helper()
+	for _, r := range s.Thread(m.Channel, m.TS) {
+		if bytes.Contains(r.Blocks, []byte("source_1")) {
+			s.Click("U0BOB", r, "source_1")
+		}
+	}
+	patient(t, "the passage", s.Wait, func() bool { return len(s.Views("U0BOB")) > 0 })
+	found := aLink.FindSubmatch(s.Views("U0BOB")[0].Blocks)
+	s.CloseView("U0BOB")
+	if found == nil {
+		t.Fatal("the passage has no link to the viewer")
+	}
+	var path string
+	if err := json.Unmarshal([]byte(`"`+string(found[1])+`"`), &path); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := p.get(path); status != http.StatusOK || !strings.Contains(body, "API key rotation") {
+		t.Errorf("the viewer answers %d:\n%s", status, body)
+	}
+	if status, _ := p.get(strings.Replace(path, "U0BOB", "U0ADA", 1)); status != http.StatusNotFound {
+		t.Errorf("the link of another person gives %d", status)
 	}
 }
 

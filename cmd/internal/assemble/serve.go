@@ -34,6 +34,7 @@ type Service struct {
 	c        config.Config
 	web      *web.Server
 	listener net.Listener // nil: no HTTP
+	viewer   *web.Viewer  // nil: no links
 	log      *slog.Logger
 }
 
@@ -62,14 +63,25 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 	}); err != nil {
 		return err
 	}
+	if s.viewer, err = s.newViewer(); err != nil {
+		return err
+	}
 	if p.Slack != nil {
-		if s.Slack, err = slack.New(slackConfig(s.c, *p.Slack), slack.Deps{Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Log: s.log}); err != nil {
+		c := slackConfig(s.c, *p.Slack)
+		if s.viewer != nil {
+			c.Personal = s.viewer.Link
+		}
+		if s.Slack, err = slack.New(c, slack.Deps{Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Log: s.log}); err != nil {
 			return err
 		}
 	}
 	if p.Discord != nil {
 		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Log: s.log.With("platform", discord.Platform)}
-		if s.Discord, err = discord.New(discordConfig(s.c, *p.Discord), deps); err != nil {
+		c := discordConfig(s.c, *p.Discord)
+		if s.viewer != nil {
+			c.Personal = s.viewer.Link
+		}
+		if s.Discord, err = discord.New(c, deps); err != nil {
 			return err
 		}
 	}
@@ -107,13 +119,9 @@ func discordConfig(c config.Config, s config.DiscordSecrets) discord.Config {
 }
 
 // openWeb makes the web server and takes its port, if one is configured.
-func (s *Service) openWeb(ctx context.Context) error {
+func (s *Service) openWeb(ctx context.Context) (err error) {
 	if s.c.Web.Listen == "" {
 		return nil
-	}
-	viewer, err := s.viewer()
-	if err != nil {
-		return err
 	}
 	handlers := map[string]http.Handler{}
 	boxes := map[string]func() outbox.Health{}
@@ -140,7 +148,7 @@ func (s *Service) openWeb(ctx context.Context) error {
 		},
 		Ready:   s.checks(),
 		Metrics: web.NewMetrics(web.Gathered{Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes}),
-		Viewer:  viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
+		Viewer:  s.viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
 	})
 	var lc net.ListenConfig
 	if s.listener, err = lc.Listen(ctx, "tcp", s.c.Web.Listen); err != nil {
@@ -149,8 +157,8 @@ func (s *Service) openWeb(ctx context.Context) error {
 	return nil
 }
 
-// viewer shows sources under web.public_url, nil without one.
-func (s *Service) viewer() (*web.Viewer, error) {
+// newViewer shows sources under web.public_url, nil without one.
+func (s *Service) newViewer() (*web.Viewer, error) {
 	if s.c.Web.PublicURL == "" {
 		return nil, nil
 	}

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,13 +76,15 @@ func (p *program) runDeliveries(ctx context.Context, as string, limit int) (err 
 	switch {
 	case l == nil:
 	case asker == "":
-		found, err = l.Latest(ctx, limit)
+		found, err = l.Latest(ctx, math.MaxInt)
 	default:
-		found, err = l.Of(ctx, asker, limit)
+		found, err = l.Of(ctx, asker, math.MaxInt)
 	}
 	if err != nil {
 		return err
 	}
+	found = questionsOnly(found)
+	found = found[:min(limit, len(found))]
 	for _, d := range found {
 		if err := p.printDelivery(d); err != nil {
 			return err
@@ -90,6 +94,12 @@ func (p *program) runDeliveries(ctx context.Context, as string, limit int) (err 
 		return p.print("No questions are on record.\n")
 	}
 	return nil
+}
+
+// questionsOnly leaves out what was noted only so that it is done once, such as
+// the press of a button: that has no room.
+func questionsOnly(ds []ledger.Delivery) []ledger.Delivery {
+	return slices.DeleteFunc(ds, func(d ledger.Delivery) bool { return d.Room == "" })
 }
 
 var anAccount = regexp.MustCompile(`^(slack|discord):([^:|/]+):user/([^:|/]+)$`)
