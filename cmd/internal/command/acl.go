@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func (p *program) runAccess(ctx context.Context, a *asker, document string) (err
 		return err
 	}
 	defer closing(&err, release)
-	r, err := docs.Find(document)
+	r, err := find(docs, document)
 	if err != nil {
 		return err
 	}
@@ -102,6 +103,16 @@ func (p *program) runAccess(ctx context.Context, a *asker, document string) (err
 		return writeJSON(p.Out, out)
 	}
 	return p.print("%s", out.text(p.renderer()))
+}
+
+// find takes an id, the beginning of one, or a path as it is written here.
+func find(docs *catalog.Catalog, document string) (catalog.Record, error) {
+	if abs, err := filepath.Abs(document); err == nil {
+		if r, ok := docs.At(abs); ok {
+			return r, nil
+		}
+	}
+	return docs.Find(document)
 }
 
 // authorityOf finds out who asks and who reads along. Somebody or a room that

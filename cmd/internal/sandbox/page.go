@@ -143,6 +143,10 @@ func (p *page) room(w http.ResponseWriter, r *http.Request) {
 func (p *page) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	as, in, _ := p.here(r)
+	if r.PostFormValue("as") != as.ID || r.PostFormValue("in") != in.ID {
+		http.Error(w, errNot.Error(), http.StatusBadRequest)
+		return
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			http.Error(w, fmt.Sprintf("%s does not let you: %v", p.name, v), http.StatusBadRequest)

@@ -25,6 +25,9 @@ const shortcut = "triage_message"
 func newWorkspace() *workspace {
 	w := slacktest.NewWorld()
 	w.Team.Name = "Lumen Harbour"
+	// As an operator who wants follow-ups without a mention.
+	w.App.Scopes = append(slices.Clone(slacktest.DefaultScopes), "channels:history", "groups:history")
+	w.App.Events = append(slices.Clone(slacktest.DefaultEvents), "message.channels", "message.groups")
 	ws := &workspace{who: demoPeople()}
 	for i, p := range ws.who {
 		u := slacktest.User{Name: p.ID, RealName: p.Name, Email: emails[p.ID], EmailConfirmed: true, Guest: p.ID == "gus"}
