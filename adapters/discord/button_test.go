@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -135,4 +136,17 @@ func TestMentions(t *testing.T) {
 		t.Errorf("%d messages for somebody who did not ask", n-before)
 	}
 	r.clean()
+}
+
+func wantVersions(t *testing.T, want map[string]string) {
+	t.Helper()
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lib, v := range want {
+		if !strings.Contains(string(mod), lib+" "+v) {
+			t.Errorf("%s is not at %s: look at LD-01 to LD-18 again before the change", lib, v)
+		}
+	}
 }

@@ -1,0 +1,108 @@
+package discord
+
+import (
+	"strings"
+	"testing"
+
+	dt "footnote/adapters/discord/discordtest"
+)
+
+// long is an answer of several parts.
+func long(lines int) string {
+	return strings.TrimSpace(strings.Repeat("This sentence is about what everybody here may read, and it is not short at all.\n", lines))
+}
+
+// D-40, D-35: what does not fit goes on in a thread; the sources come last.
+func TestD40LongAnswersGoOnInAThread(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	r.shelf.say["all"] = long(40)
+	m := r.ask(x.cy, x.open, "what about all @everyone?").WaitAnswer()
+	thread := r.WaitThread(x.open)
+	_ = thread
+	r.idle()
+	m, _ = r.Message(m.ID)
+	if m.Thread == "" {
+		t.Fatalf("no thread at the response: %+v", m)
+	}
+	rest := r.FromBot(m.Thread)
+	if len(rest) == 0 || !strings.Contains(rest[len(rest)-1].Content, "Sources") || rest[0].Nonce == "" {
+		t.Errorf("in the thread: %+v", rest)
+	}
+	button(t, rest[len(rest)-1], "s1")
+	if c, _ := r.Channel(m.Thread); strings.Contains(c.Name, "@everyone") || len([]rune(c.Name)) > 100 {
+		t.Errorf("the thread is named %q", c.Name)
+	}
+	r.clean()
+}
+
+// D-41, D-42, D-43: where there can be no thread, the response goes on.
+func TestD41NoThread(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	for name, tt := range map[string]struct {
+		channel string
+		private bool
+		spoil   func(*rig)
+	}{
+		"private":             {x.open, true, func(*rig) {}},
+		"in a thread already": {x.thread, false, func(*rig) {}},
+		"in a voice channel":  {x.voice, false, func(*rig) {}},
+		"no permission": {x.open, false, func(r *rig) {
+			r.SetOverwrite(x.open, dt.Overwrite{ID: r.App().BotUser, Member: true, Deny: dt.CreatePublicThreads})
+		}},
+		"refused by Discord":   {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessageThread, Status: 400, Code: 160005}) }},
+		"the thread is locked": {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessage, Status: 400, Code: 50083}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, x, setting{})
+			tt.spoil(r)
+			r.shelf.say["all"] = long(40)
+			i := r.Command(x.cy, tt.channel, "ask", map[string]any{"question": "what about all", "private": tt.private})
+			i.WaitAnswer()
+			r.idle()
+			parts := r.Responses(i.ID)
+			if len(parts) < 2 || len(parts) > 3 || !strings.Contains(parts[len(parts)-1].Content, "Sources") {
+				t.Fatalf("%d parts", len(parts))
+			}
+			for _, p := range parts {
+				if (p.EphemeralTo != "") != tt.private {
+					t.Errorf("D-35: a part is shown to %q", p.EphemeralTo)
+				}
+			}
+			r.clean()
+		})
+	}
+}
+
+// A part that finds no place does not take the sources with it.
+func TestD41RestIsLost(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	r.AddFault(dt.Fault{Route: dt.RouteFollowup, Status: 403, Code: 50001})
+	r.shelf.say["all"] = long(40)
+	i := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about all", "private": true})
+	i.WaitAnswer()
+	r.idle()
+	m, _ := i.Response()
+	if !strings.Contains(m.Content, "Shortened") || !strings.Contains(m.Content, "Sources") {
+		t.Errorf("what is left: %s", m.Content)
+	}
+	button(t, m, "s1")
+	r.clean()
+}
+
+func TestThreadForEachAnswer(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.Threads = true }})
+	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
+	r.idle()
+	if m, _ = r.Message(m.ID); m.Thread == "" {
+		t.Error("no thread")
+	}
+	r.clean()
+}
