@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"footnote/acl"
@@ -289,7 +288,8 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 	default:
 		spoke = a.notice(ctx, q, a.home(q), render.Literal(trouble.Text())) == nil
 	}
-	a.marks.end(d.Key, spoke && !strings.HasPrefix(q.Kind, kindCommand))
+	a.marks.adopt(d.Key, q) // the sign may be of an earlier process
+	a.marks.end(d.Key, spoke)
 }
 
 // interruptedLater is Interrupted once Slack can be reached.

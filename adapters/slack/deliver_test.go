@@ -269,6 +269,7 @@ func TestS86AmbiguousPosts(t *testing.T) {
 				if may {
 					historyScopes(s)
 				}
+				f := f // two tests share it
 				f.Route, f.Calls = "chat.postMessage", slacktest.First(1)
 				s.AddFault(f)
 				p := start(t, s, newStore(t, handbook))

@@ -65,6 +65,24 @@ func (s *marks) start(key string, q question) {
 	}()
 }
 
+// adopt takes charge of the sign of a question that an earlier process showed.
+func (s *marks) adopt(key string, q question) {
+	if q.TS == "" || q.Kind != kindRoom && q.Kind != kindDM {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[string]*mark{}
+	}
+	if s.m[key] == nil {
+		m := &mark{q: q, stop: func() {}, done: make(chan struct{}), set: make(chan struct{}), reaction: s.a.can("reactions:write")}
+		close(m.done)
+		close(m.set)
+		s.m[key] = m
+	}
+}
+
 // place is where the status is shown.
 func (m *mark) place() (channel, thread string) {
 	if m.q.Thread == "" {
