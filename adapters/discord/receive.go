@@ -157,10 +157,13 @@ func (a *Adapter) ask(ctx context.Context, in *interaction, asked string, privat
 			q.Private = true
 		}
 	}
-	o := a.expect(q.ID)
+	o, first := a.expect(q.ID)
+	if !first {
+		return nil // a copy of what is being taken, or worked on, right here
+	}
 	verdict, err := a.take(ctx, q, Platform+"|"+q.App+"|"+q.ID)
 	if err != nil || verdict != desk.Accepted {
-		a.unexpect(q.ID, o)
+		a.release(q.ID)
 	}
 	switch {
 	case err != nil:
@@ -248,38 +251,27 @@ func (a *Adapter) respond(ctx context.Context, in *interaction, kind int, data a
 }
 
 // outcome is how a first response went; done is closed when that is known.
-// Copies of an interaction share it, since any of them may win the claim.
 type outcome struct {
-	done   chan struct{}
-	err    error
-	copies int
+	done chan struct{}
+	err  error
 }
 
 func (o *outcome) settle(err error) { o.err = err; close(o.done) }
 
-// expect says that a first response may be on its way.
-func (a *Adapter) expect(id string) *outcome {
+// expect says that a first response may be on its way. first is false if
+// one is already.
+func (a *Adapter) expect(id string) (o *outcome, first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	o := a.deferred[id]
-	if o == nil {
-		o = &outcome{done: make(chan struct{})}
-		a.deferred[id] = o
+	if o := a.deferred[id]; o != nil {
+		return o, false
 	}
-	o.copies++
-	return o
+	o = &outcome{done: make(chan struct{})}
+	a.deferred[id] = o
+	return o, true
 }
 
-// unexpect says that a copy will not respond.
-func (a *Adapter) unexpect(id string, o *outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if o.copies--; o.copies == 0 && a.deferred[id] == o {
-		delete(a.deferred, id)
-	}
-}
-
-// release forgets the outcome: the question has ended.
+// release forgets the outcome: the question has ended, or is not taken.
 func (a *Adapter) release(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
