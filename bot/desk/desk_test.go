@@ -789,6 +789,7 @@ func TestQuestionTakenOver(t *testing.T) {
 		w.run()
 		w.receive(question("running", "ada", "r"), desk.Accepted)
 		w.receive(question("waiting", "ada", "r"), desk.Accepted)
+		synctest.Wait() // the first one runs
 		f.set(errors.New("partitioned"), 0)
 		w.sleep(3 * time.Minute)
 		taken, err := w.ledger.Resume(w.Context(), 24*time.Hour) // by another process
