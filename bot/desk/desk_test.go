@@ -659,6 +659,31 @@ func TestPoisonIsGivenUp(t *testing.T) {
 	})
 }
 
+// A question that only waited while the process ended again and again has had
+// no run, and gets one.
+func TestWaitingIsNoRun(t *testing.T) {
+	inBubble(t, desk.Options{Workers: 1, MaxAttempts: 2}, func(w *world) {
+		w.answer = func(ctx context.Context, t *desk.Task) (desk.Result, error) {
+			if t.Key == "poison" {
+				<-ctx.Done()
+				return desk.Result{}, ctx.Err()
+			}
+			return posted(ctx, t)
+		}
+		w.run()
+		w.receive(question("poison", "ada", "r"), desk.Accepted)
+		w.receive(question("waiting", "bob", "r"), desk.Accepted)
+		synctest.Wait()
+		for range 2 {
+			w.crash()
+			w.run()
+		}
+		w.sleep(time.Minute)
+		w.equal("told", []string{"poison crashed"}, w.told)
+		w.equal("state", "answered 3", w.state("waiting"))
+	})
+}
+
 // flaky is a ledger that can fail and be slow.
 type flaky struct {
 	ledger.Claims

@@ -251,7 +251,7 @@ func (d *Desk) run(ctx context.Context, it *item) {
 		d.o.Log.Error("a question is left of a platform that is not set up", "platform", it.Platform)
 		d.end(t, ledger.Step{State: ledger.Failed, Reason: "no_handler"})
 		return
-	case it.Attempt > d.o.MaxAttempts:
+	case runs(it.Delivery) >= d.o.MaxAttempts:
 		d.tell(h, t, Trouble{Cause: Crashed, Reference: d.report("a question ended the process again and again", t, nil)})
 		return
 	case d.o.Now().Sub(it.Sent) > d.o.StaleAfter && !t.Ambiguous:
@@ -260,11 +260,9 @@ func (d *Desk) run(ctx context.Context, it *item) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, d.o.Deadline, errDeadline)
 	defer cancel()
-	if !t.Ambiguous {
-		if err := t.move(ctx, ledger.Step{State: ledger.Answering}); err != nil {
-			d.failed(ctx, h, t, err)
-			return
-		}
+	if err := t.begin(ctx); err != nil {
+		d.failed(ctx, h, t, err)
+		return
 	}
 	r, err := d.call(ctx, h, t)
 	if err == nil && !r.State.Ended() {
@@ -275,6 +273,33 @@ func (d *Desk) run(ctx context.Context, it *item) {
 		return
 	}
 	d.end(t, ledger.Step{State: r.State, Reason: r.Reason})
+}
+
+// again is the reason that a run notes which is not a question's first.
+const again = "again"
+
+// begin notes the run, so that runs can count it. An ambiguous delivery stays
+// one until its message was looked for.
+func (t *Task) begin(ctx context.Context) error {
+	s := ledger.Step{State: ledger.Answering}
+	if t.Ambiguous {
+		s.State = ledger.Posting
+	}
+	if t.at() == s.State {
+		s.Reason = again
+	}
+	return t.move(ctx, s)
+}
+
+// runs is how often the question was begun. Waiting in the line while the
+// process ends is no run.
+func runs(q ledger.Delivery) (n int) {
+	for _, c := range q.Changes {
+		if c.State == ledger.Answering || c.Reason == again {
+			n++
+		}
+	}
+	return n
 }
 
 func (d *Desk) handler(platform string) Handler {
