@@ -14,7 +14,6 @@ const (
 	typeCommand      = 2
 	typeComponent    = 3
 	typeAutocomplete = 4
-	typeModal        = 5
 )
 
 // Types of first responses.

@@ -21,14 +21,12 @@ import (
 
 // Codes of Discord that are handled by name.
 const (
-	codeUnknownMember      = 10007
 	codeUnknownMessage     = 10008
 	codeUnknownWebhook     = 10015
 	codeUnknownInteraction = 10062
 	codeTooManyCommands    = 30034
 	codeAcknowledged       = 40060
 	codeEmptyMessage       = 50006
-	codeCannotDM           = 50007
 	codeInvalidToken       = 50027
 	codeInvalidBody        = 50035
 	codeThreadExists       = 160004

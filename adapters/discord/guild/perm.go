@@ -60,16 +60,11 @@ func (p *Perm) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Kinds of channel that differ for us.
+// Kinds of thread.
 const (
-	DirectChannel      = 1
-	VoiceChannel       = 2
 	AnnouncementThread = 10
 	PublicThread       = 11
 	PrivateThread      = 12
-	StageChannel       = 13
-	ForumChannel       = 15
-	MediaChannel       = 16
 )
 
 // Role is a role of a guild. The one with the guild's id is everyone's.
