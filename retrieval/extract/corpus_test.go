@@ -64,7 +64,7 @@ func TestEveryCorpusDocumentKeepsTheContract(t *testing.T) {
 		}
 		tree, err := extract.Extract(context.Background(), extract.Source{Path: path, Data: data})
 		if err != nil {
-			if len(data) > 0 {
+			if len(data) > 0 && !strings.Contains(path, "/formats/") { // see TestFormatFiles
 				t.Errorf("%s: %v", path, err)
 			}
 			continue

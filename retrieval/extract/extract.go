@@ -96,6 +96,8 @@ func formats() []format {
 		{"text", ".txt .text .log .rst .adoc .asciidoc .org", true, parseText, nil},
 		{"csv", ".csv .tsv .tab", false, parseTable, nil},
 		{"captions", ".vtt .srt", false, parseCaptions, nil},
+		{"json", ".json .jsonl .ndjson", false, parseData, nil},
+		{"yaml", ".yaml .yml", false, parseData, nil},
 		{"mail", ".eml", false, nil, readMail},
 		{"pdf", ".pdf", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
 			return pdf.Read(ctx, s.Data, s.Password, s.Limits)

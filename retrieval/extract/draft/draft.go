@@ -268,10 +268,15 @@ func (d *Document) BeginRow(head bool, cells int) {
 	if head {
 		kind = doctree.HeadRow
 	}
-	if d.cells += cells; d.cells > d.limits.Cells {
+	d.Cells(cells)
+	d.Begin(kind)
+}
+
+// Cells counts cells, or values, against the limit.
+func (d *Document) Cells(n int) {
+	if d.cells += n; d.cells > d.limits.Cells {
 		d.fail("the document holds more than %d cells, which is the limit: split it", d.limits.Cells)
 	}
-	d.Begin(kind)
 }
 
 // Number reports that a cell holds a number, an amount or a date in digits,
@@ -280,6 +285,8 @@ func Number(cell string) bool {
 	digits, letters := 0, 0
 	for _, r := range cell {
 		switch {
+		case unicode.IsLetter(r) && digits == 0: // Q1
+			return false
 		case unicode.IsDigit(r):
 			digits++
 		case unicode.IsLetter(r):

@@ -118,7 +118,7 @@ func (w *word) around(parts []string) error {
 }
 
 // pageNumber is what is left of a footer that only counts pages.
-var pageNumber = regexp.MustCompile(`^[\p{L}]{0,8}[\s\d/|.–-]*([\p{L}]{0,8}[\s\d]*)$`)
+var pageNumber = regexp.MustCompile(`^[–-]?\s*\p{L}{0,8}[\s.]*\d+(\s*(\p{L}{1,4}|[/|–-])\s*\d+)?\s*[–-]?$`)
 
 // style is what a paragraph style says.
 type style struct {
@@ -184,9 +184,9 @@ type flow struct {
 	out  *draft.Document
 	said []string // paragraphs, where there is no out
 
-	skip   int         // depth inside what is not read
-	paras  []paragraph // open ones: a text box lies inside a paragraph
-	tables []*grid     // open ones
+	skip   int          // depth inside what is not read
+	paras  []*paragraph // open ones: a text box lies inside a paragraph
+	tables []*grid      // open ones
 	inText bool
 	hidden bool     // the run is
 	after  []string // text boxes and notes that follow the open paragraph or table
@@ -237,7 +237,7 @@ func (f *flow) write(s string) {
 func (f *flow) start(e ooxml.Element) {
 	switch e.Name {
 	case "p":
-		f.paras = append(f.paras, paragraph{level: -1, tables: len(f.tables)})
+		f.paras = append(f.paras, &paragraph{level: -1, tables: len(f.tables)})
 	case "tbl":
 		f.tables = append(f.tables, newGrid())
 	case "r":
@@ -266,7 +266,7 @@ func (f *flow) start(e ooxml.Element) {
 // property reads what says how the open paragraph, row or cell is meant.
 func (f *flow) property(e ooxml.Element) {
 	if n := len(f.paras); n > 0 {
-		p := &f.paras[n-1]
+		p := f.paras[n-1]
 		switch e.Name {
 		case "pStyle":
 			p.style = e.Attr("val")
@@ -306,7 +306,7 @@ func (f *flow) end(e ooxml.Element) {
 		if n := len(f.paras); n > 0 {
 			p := f.paras[n-1]
 			f.paras = f.paras[:n-1]
-			f.close(&p)
+			f.close(p)
 		}
 	case "t":
 		f.inText = false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf16"
@@ -178,7 +179,11 @@ type reading struct {
 	text   strings.Builder // of the open word
 	from   int             // its first character, -1 none is open
 	spaced bool            // a space stands before it
+
+	newLine bool // the engine ended a line since the last word
 }
+
+var boldName = regexp.MustCompile(`(?i)bold|black|heavy`)
 
 // maxChars bounds the characters of one page.
 const maxChars = 500_000
@@ -207,6 +212,7 @@ func (r *reading) read() error {
 			r.spaced = true
 		case ch == '\r' || ch == '\n':
 			r.end(i)
+			r.newLine = true
 		case ch == hyphen || ch == 0xFFFE || ch == 0xAD:
 			r.start(i)
 			r.text.WriteByte('-')
@@ -266,6 +272,14 @@ func (r *reading) place(w *word, first, last int) bool {
 	if weight, err := r.engine.FPDFText_GetFontWeight(&requests.FPDFText_GetFontWeight{TextPage: r.page, Index: first}); err == nil {
 		w.bold = weight.FontWeight >= 600
 	}
+	// A font that is not in the file has no weight, but a name. It is asked for
+	// where the beginning of the line leaves it open whether all is bold.
+	if n := len(r.words); !w.bold && (n == 0 || r.words[n-1].bold || r.newLine) {
+		if font, err := r.engine.FPDFText_GetFontInfo(&requests.FPDFText_GetFontInfo{TextPage: r.page, Index: first}); err == nil {
+			w.bold = boldName.MatchString(font.FontName)
+		}
+	}
+	r.newLine = false
 	x, baseline := turned(origin.X, origin.Y, w.turn)
 	w.left, w.right = x, x
 	w.top, w.bottom = baseline-0.72*w.size, baseline+0.22*w.size

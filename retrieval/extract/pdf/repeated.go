@@ -31,23 +31,40 @@ func lineOf(r row) edgeLine {
 // pages, or on three, with nothing but such lines between it and the edge. The
 // first row of cells stays: it names the columns of a table that goes on.
 func (b *book) strip() []string {
-	count := map[edgeLine]int{}
+	count, texts, varies := map[edgeLine]int{}, map[edgeLine]string{}, map[edgeLine]bool{}
 	for _, p := range b.pages {
 		seen := map[edgeLine]bool{}
 		for _, i := range edges(p.rows) {
 			if l := lineOf(p.rows[i]); !seen[l] {
 				seen[l] = true
 				count[l]++
+				if text := p.rows[i].text(); texts[l] == "" {
+					texts[l] = text
+				} else if texts[l] != text {
+					varies[l] = true
+				}
 			}
 		}
 	}
 	need := min(3, max(2, (len(b.pages)+1)/2))
+	body := b.body()
 	s := stripper{many: len(b.pages) > 1, repeated: func(l edgeLine) bool {
 		// The rounding may fall either way.
 		return max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need && len(b.pages) > 1
+	}, counted: func(r row) bool {
+		// Large text that counts is "Step 1", "Step 2": a heading.
+		return varies[lineOf(r)] && r.size > 1.1*body
 	}, tables: map[string]bool{}}
+	kept, left := make([][]row, len(b.pages)), 0
 	for i := range b.pages {
-		b.pages[i].rows = s.page(b.pages[i].rows)
+		kept[i] = s.page(b.pages[i].rows)
+		left += len(kept[i])
+	}
+	if left == 0 {
+		return nil // pages that are all alike are no headers
+	}
+	for i := range b.pages {
+		b.pages[i].rows = kept[i]
 	}
 	return s.texts
 }
@@ -86,6 +103,7 @@ func (s *stripper) counts(text string) bool {
 type stripper struct {
 	many     bool // pages
 	repeated func(edgeLine) bool
+	counted  func(row) bool  // a heading with a number of its own
 	tables   map[string]bool // column names kept once
 	texts    []string
 }
@@ -99,7 +117,7 @@ func (s *stripper) page(rows []row) []row {
 			switch {
 			case n == 0 && s.counts(rows[i].text()):
 				drop[i] = true
-			case n < maxEdge && s.repeated(l):
+			case n < maxEdge && s.repeated(l) && !s.counted(rows[i]):
 				drop[i] = s.take(rows[i], l)
 			default:
 				return
