@@ -154,7 +154,7 @@ func checkStep(reason string, posted []byte) error {
 // entry is a delivery in memory. Entries are values: a change makes a new one.
 type entry struct {
 	Delivery // without payload
-	payload  text
+	payload  *text
 	lease    time.Time
 }
 

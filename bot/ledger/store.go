@@ -15,7 +15,9 @@ import (
 	"footnote/retrieval/journal"
 )
 
-// text is a part of the log; the zero text is "".
+// text is a part of the log; nil and the zero text are "". Where it lies is
+// known only when the batch that it came with is written, so later forms of
+// its record in the same batch share it.
 type text struct{ part journal.Part }
 
 // op is one change as the log holds it: exactly one field but Parts is set,
@@ -34,7 +36,7 @@ type op struct {
 
 type answer struct {
 	Answer
-	question text
+	question *text
 }
 
 // mark is a person's mark on an answer.
@@ -79,9 +81,11 @@ func set[K comparable, V any](s *state, m map[K]V, k K, v V) {
 func (s *state) apply(o op) {
 	switch {
 	case o.Delivery != nil:
-		s.applyDelivery(o.Delivery)
+		s.applyDelivery(o.Delivery, o.Parts)
 	case o.Answer != nil:
-		if old := s.answers[o.Answer.ID]; old != nil {
+		if old := s.answers[o.Answer.ID]; o.Parts == 1 {
+			o.Answer.question = new(text)
+		} else if old != nil {
 			o.Answer.question = old.question
 		}
 		set(s, s.answers, o.Answer.ID, o.Answer)
@@ -99,12 +103,14 @@ func (s *state) apply(o op) {
 	}
 }
 
-func (s *state) applyDelivery(e *entry) {
-	if old := s.deliveries[e.Key]; old != nil {
+func (s *state) applyDelivery(e *entry, parts int) {
+	if old := s.deliveries[e.Key]; parts == 1 {
+		e.payload = new(text)
+	} else if old != nil {
 		e.payload = old.payload
 	}
 	if e.State.Ended() {
-		e.payload = text{}
+		e.payload = nil
 	}
 	set(s, s.deliveries, e.Key, e)
 	for _, k := range e.Also {
@@ -116,9 +122,9 @@ func (s *state) applyDelivery(e *entry) {
 func (o op) place(p journal.Part) {
 	switch {
 	case o.Delivery != nil && !o.Delivery.State.Ended():
-		o.Delivery.payload = text{p}
+		*o.Delivery.payload = text{p}
 	case o.Answer != nil:
-		o.Answer.question = text{p}
+		*o.Answer.question = text{p}
 	}
 }
 
@@ -275,8 +281,8 @@ func placeAll(ops []op, parts []journal.Part) {
 }
 
 // read reads a text. The caller holds mu.
-func (l *Ledger) read(t text) ([]byte, error) {
-	if t.part.Len == 0 {
+func (l *Ledger) read(t *text) ([]byte, error) {
+	if t == nil || t.part.Len == 0 {
 		return nil, nil
 	}
 	b, err := l.log.Read(t.part)
@@ -355,8 +361,8 @@ func (l *Ledger) forget(now time.Time) {
 	for _, a := range l.s.answers {
 		if now.Sub(a.At) > l.o.KeepAnswers {
 			l.s.dropAnswer(a)
-		} else if now.Sub(a.At) > l.o.Keep && a.question != (text{}) {
-			a.question, l.touched = text{}, true
+		} else if now.Sub(a.At) > l.o.Keep && a.question != nil {
+			a.question, l.touched = nil, true
 		}
 	}
 	old := func(at time.Time) bool { return now.Sub(at) > l.o.Keep }
@@ -426,14 +432,14 @@ func (l *Ledger) rewriteBatch(w *journal.Rewrite, batch []op) (place func(), err
 }
 
 // text is where the op's text lies now.
-func (o op) text() text {
+func (o op) text() *text {
 	switch {
 	case o.Delivery != nil:
 		return o.Delivery.payload
 	case o.Answer != nil:
 		return o.Answer.question
 	}
-	return text{}
+	return nil
 }
 
 // whole is the state as ops, in an order that gives it again: of the answers
