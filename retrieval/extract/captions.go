@@ -2,7 +2,6 @@ package extract
 
 import (
 	"context"
-	"html"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ var (
 	// cueTimes is the line between the times of a cue; hours are optional and
 	// SRT writes a comma before the milliseconds.
 	cueTimes = regexp.MustCompile(`^\s*(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?\s*-->\s*(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?(?:\s.*)?$`)
-	voice    = regexp.MustCompile(`<v(?:\.[^\s>]*)?[ \t]+([^>]*)>`)
+	voice    = regexp.MustCompile(`^<v(?:\.[^\s>]*)?[ \t]+([^>]*)>`)
 	cueTag   = regexp.MustCompile(`</?(?i:v|c|i|b|u|s|em|strong|ruby|rt|lang|font|span)(?:[.\s][^<>]*)?/?>|<[\d:.]+>|\{\\[^{}]*\}|</?(?i:font|c|v|i|b|u)\b[^<>]*$`)
 )
 
@@ -98,13 +97,21 @@ func (c *captions) spoken(from, to int) {
 	at := 0
 	for _, m := range cueTag.FindAllStringIndex(s, -1) {
 		c.words(s[at:m[0]], from+at)
-		if v := voice.FindStringSubmatch(s[m[0]:m[1]]); v != nil && strings.TrimSpace(v[1]) != c.speaker {
-			c.speaker = strings.TrimSpace(v[1])
-			c.d.Text(html.UnescapeString(c.speaker) + ": ")
+		if v := voice.FindStringSubmatchIndex(s[m[0]:m[1]]); v != nil {
+			c.says(strings.TrimSpace(s[m[0]+v[2]:m[0]+v[3]]), from+m[0]+v[2])
 		}
 		at = m[1]
 	}
 	c.words(s[at:], from+at)
+}
+
+// says names a speaker whose voice begins.
+func (c *captions) says(name string, src int) {
+	if name != c.speaker && name != "" {
+		c.speaker = name
+		c.words(name, src)
+		c.d.Text(": ")
+	}
 }
 
 // words writes text with its character references read.
@@ -118,7 +125,7 @@ func (c *captions) words(s string, src int) {
 		c.d.Copy(s[i:i+next], src+i)
 		i += next
 		if n, as := reference(s[i:]); n > 0 {
-			c.d.Text(as)
+			c.d.Stand(as, src+i, n)
 			i += n
 			continue
 		}

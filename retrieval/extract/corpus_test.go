@@ -92,7 +92,7 @@ func faults(tree doctree.Tree, data []byte, cs []retrieval.Chunk, o chunk.Option
 		fault("no chunks")
 		return found
 	}
-	verbatim := tree.Format != "html" && tree.Canonical == string(data)
+	verbatim := traced[tree.Format] && tree.Canonical == string(data)
 	points := []rune(tree.Canonical)
 	last, overlaps := 0, strings.Contains("BDF", string(o.Strategy)) && o.Strategy != ""
 	for i, c := range cs {

@@ -42,7 +42,7 @@ func parseTable(ctx context.Context, in input) (doctree.Tree, error) {
 
 // separatorLine is the length of the line "sep=;" that spreadsheets write.
 func separatorLine(text string) int {
-	if len(text) > 5 && strings.EqualFold(text[:4], "sep=") && text[5] == '\n' {
+	if len(text) > 5 && strings.EqualFold(text[:4], "sep=") && text[5] == '\n' && strings.IndexByte(delimiters, text[4]) >= 0 {
 		return 6
 	}
 	return 0
@@ -191,7 +191,7 @@ func writeRecord(d *draft.Document, text string, row []field, head bool) {
 		from := f.from
 		for at := f.from; at <= f.to; at++ {
 			end := at == f.to
-			if !end && text[at] != '\n' && text[at] != '\t' && !(f.doubled && text[at] == '"') {
+			if !end && text[at] != '\n' && text[at] != '\t' && !(f.doubled && at+1 < f.to && text[at:at+2] == `""`) {
 				continue
 			}
 			if !end && text[at] == '"' { // keep one of two

@@ -152,6 +152,20 @@ func (d *Document) Copy(s string, src int) {
 	d.out.WriteString(s)
 }
 
+// Stand writes characters for width bytes of the source at src that are written
+// otherwise there, at most 255.
+func (d *Document) Stand(s string, src, width int) {
+	for _, r := range Clean(s) {
+		if d.full(string(r)) {
+			return
+		}
+		d.source.Add(d.out.Len(), src, utf8.RuneLen(r), width)
+		d.out.WriteRune(r)
+		src, width = src+width, 0
+		d.last = src
+	}
+}
+
 // put writes clean text without a source.
 func (d *Document) put(s string) {
 	if s == "" || d.full(s) {

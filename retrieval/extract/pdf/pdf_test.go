@@ -372,6 +372,7 @@ func TestTitle(t *testing.T) {
 }
 
 func FuzzPDF(f *testing.F) {
+	read(f, file{pages: []string{column(50, 700, "Starts the engine.")}}.bytes())
 	f.Add([]byte(column(50, 700, "a", "b")))
 	f.Add([]byte("BT /F1 0 Tf 1e9 0 0 -1e9 0 0 Tm (x) Tj (y) ' ET Q Q q"))
 	f.Fuzz(func(t *testing.T, content []byte) {
