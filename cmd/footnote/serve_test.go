@@ -444,3 +444,58 @@ func TestServe_Refuses(t *testing.T) {
 		})
 	}
 }
+
+func TestDoctor_Platforms(t *testing.T) {
+	t.Parallel()
+	lacking := slacktest.DemoWorld()
+	for _, scope := range slacktest.DefaultScopes {
+		if scope != "groups:read" && scope != "commands" {
+			lacking.App.Scopes = append(lacking.App.Scopes, scope)
+		}
+	}
+	s := slacktest.New(t, lacking)
+	d, _, _ := newDiscord(t)
+	for _, tt := range []struct {
+		name, file string
+		env        []string
+		want       []string // check, state and a word of what or do
+	}{
+		{"a scope is missing", "slack: {api_url: '" + s.APIURL() + "'}\n", slackEnv(s), []string{"slack failure groups:read", "slack warning commands", "slack ok sockets"}},
+		{"token that Discord does not take", "discord: {api_url: '" + d.URL() + "'}\n", []string{"FOOTNOTE_DISCORD_TOKEN=wrong"}, []string{"discord failure FOOTNOTE_DISCORD_TOKEN"}},
+		{"Discord", "discord: {api_url: '" + d.URL() + "'}\n", []string{"FOOTNOTE_DISCORD_TOKEN=" + d.App().Token}, []string{"discord ok token", "discord ok GUILDS"}},
+		{"half", "discord: {mode: http}\n", nil, []string{"platforms failure FOOTNOTE_DISCORD_TOKEN", "platforms failure web.listen"}},
+		{"none", "", nil, []string{"platforms ok none"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "footnote.yaml")
+			write(t, file, tt.file)
+			cmd := program(t, filepath.Join(t.TempDir(), "data"), "doctor", "--json", "--config", file)
+			cmd.Env = append(cmd.Env, tt.env...)
+			out, err := cmd.Output()
+			if exitCode(err) > 1 {
+				t.Fatalf("doctor ended with %v", err)
+			}
+			for _, w := range tt.want {
+				f := strings.SplitN(w, " ", 3)
+				if !found(out, f[0], f[1], f[2]) {
+					t.Errorf("no finding %q:\n%s", w, out)
+				}
+			}
+		})
+	}
+}
+
+// found looks for a finding among JSON lines.
+func found(out []byte, check, state, word string) bool {
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var f struct{ Check, State, What, Do string }
+		if d.Decode(&f) != nil {
+			return false
+		}
+		if f.Check == check && f.State == state && strings.Contains(f.What+" "+f.Do, word) {
+			return true
+		}
+	}
+	return false
+}
