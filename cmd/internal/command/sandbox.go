@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"footnote/cmd/internal/config"
 	"footnote/cmd/internal/sandbox"
 )
 
@@ -36,7 +35,7 @@ behind.`,
 
 func (p *program) runSandbox(ctx context.Context, platform, listen string) error {
 	return sandbox.Run(ctx, sandbox.Options{
-		Platform: platform, Listen: listen, Data: p.data, Environment: config.Lookup(p.lookup), Log: p.logger, Say: p.saying(),
+		Platform: platform, Listen: listen, Data: p.data, Environment: p.lookup, Log: p.logger, Say: p.saying(),
 		Ready: func(url string) {
 			_ = p.print("Open %s in a browser. Stop with Ctrl-C.\n", url) // the address is on the screen or nobody reads it
 		},
