@@ -275,16 +275,18 @@ func properNames(question string) []string {
 }
 
 // pick takes the best units that reach a fair part of the best one's support,
-// in reading order.
+// in reading order. What is said twice is quoted once.
 func (g *Extractive) pick(short []scored, reranked bool) []scored {
 	fair := fairEmbedded
 	if reranked {
 		fair = fairReranked
 	}
 	var picked []scored
+	said := map[string]bool{}
 	for _, s := range short {
-		if len(picked) < g.options.Sentences && s.support >= fair*short[0].support {
-			picked = append(picked, s)
+		words := s.head + "\n" + strings.ToLower(strings.Join(strings.Fields(s.plain), " "))
+		if len(picked) < g.options.Sentences && s.support >= fair*short[0].support && !said[words] {
+			picked, said[words] = append(picked, s), true
 		}
 	}
 	slices.SortFunc(picked, func(a, b scored) int { return cmp.Compare(a.order, b.order) })

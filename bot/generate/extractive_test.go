@@ -51,6 +51,11 @@ func TestGenerate(t *testing.T) {
 		"neighbours stay in the order of the document": {
 			Request{Question: "Where are new badges made?", Language: "en", Evidence: english("New badges are made there.\n\nThis is where new badges are made.")},
 			[]string{"[1] New badges are made there.", "[1] This is where new badges are made."}, ""},
+		"what two passages say in the same words is quoted once": {
+			Request{Question: "Where are badges made?", Language: "en", Evidence: english(badges, "**Badges** are made\nin room 212.")}, []string{"[1] Badges are made in room 212."}, ""},
+		"equal rows of tables with other heads are two things": {
+			Request{Question: "What is the limit of reports for badges?", Language: "en", Evidence: english("| badges | limit of reports 2031 |\n|--|--|\n| badges | 5 |\n\n", "| badges | limit of reports 2032 |\n|--|--|\n| badges | 5 |")},
+			[]string{"[1] | badges | limit of reports 2031 |\n|--|--|\n| badges | 5 |", "[2] | badges | limit of reports 2032 |\n|--|--|\n| badges | 5 |"}, ""},
 		"near but not answering": {
 			Request{Question: "Who may park a bicycle behind the warehouse?", Language: "en", Evidence: english(badges)}, nil, "support"},
 		"a passage that is not relevant supports nothing": {
