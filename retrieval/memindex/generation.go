@@ -3,7 +3,9 @@ package memindex
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -29,6 +31,11 @@ type Generation struct {
 }
 
 func openGeneration(path string, m retrieval.Manifest) (*Generation, error) {
+	// A generation gets its name once its log is whole: a log that is absent or
+	// empty was lost, and a new one in its place would answer that there is nothing.
+	if info, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil, storage(fmt.Errorf("%w: %s is gone or empty", journal.ErrCorrupt, path))
+	}
 	g := &Generation{manifest: m, state: newState(m.Embedder.Dimensions)}
 	log, err := journal.Open(path, func(r journal.Record, head []byte) error {
 		if err := g.state.apply(r, head); err != nil {

@@ -299,6 +299,12 @@ func TestOpenRefuses(t *testing.T) {
 		{"log without its header", func(t *testing.T, s *Store, name string) {
 			must(t, os.WriteFile(s.path(name, logFile), []byte("something else entirely"), 0o600))
 		}, retrieval.ErrCorrupt, "footnote ingest --rebuild FOLDER"},
+		{"log gone", func(t *testing.T, s *Store, name string) {
+			must(t, os.Remove(s.path(name, logFile)))
+		}, retrieval.ErrCorrupt, "is gone or empty"},
+		{"log emptied", func(t *testing.T, s *Store, name string) {
+			must(t, os.Truncate(s.path(name, logFile), 0))
+		}, retrieval.ErrCorrupt, "is gone or empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
