@@ -43,7 +43,7 @@ func parseQuestion(line []byte, n int) (question, error) {
 		History []turn          `json:"history"`
 	}
 	if err := json.Unmarshal(line, &q); err != nil {
-		return question{}, fmt.Errorf("it is not a JSON object with id and text: %w", err)
+		return question{}, malformed(err)
 	}
 	if q.Text == nil {
 		return question{}, errors.New(`it has no "text"`)
@@ -52,6 +52,19 @@ func parseQuestion(line []byte, n int) (question, error) {
 	var err error
 	out.id, err = identifier(q.ID, n)
 	return out, err
+}
+
+// malformed says what is wrong with a line in the words of the contract, not
+// in those of this program.
+func malformed(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return fmt.Errorf("it is not a JSON object with id and text: %w", err)
+	case kind.Field == "":
+		return fmt.Errorf("it is not a JSON object with id and text: it is of the kind %s", kind.Value)
+	}
+	return fmt.Errorf("its %q is of the wrong kind: %s", kind.Field, kind.Value)
 }
 
 // identifier accepts a string or a number; none: the line's number.

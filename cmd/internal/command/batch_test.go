@@ -22,6 +22,10 @@ func TestEachQuestion(t *testing.T) {
 		`{"id":"c","text":"fails"}`,
 		"{\"id\":\"d\",\"text\":\"\xff\"}",
 		`{"id":"e","text":""}`,
+		`["f"]`,
+		`{"id":"g","text":5}`,
+		`{"id":"h","text":"x","history":"before"}`,
+		`{"id":"i","text":"x","history":[{"speaker":"user","text":{}}]}`,
 	}, "\r\n")
 	var got []string
 	failed, err := eachQuestion(strings.NewReader(input), func(q question) error {
@@ -45,12 +49,16 @@ func TestEachQuestion(t *testing.T) {
 		`line 8: model fault`,
 		`line 9: it is not UTF-8`,
 		`e ""   []`,
+		`line 11: it is not a JSON object with id and text: it is of the kind array`,
+		`line 12: its "text" is of the wrong kind: number`,
+		`line 13: its "history" is of the wrong kind: string`,
+		`line 14: its "history.text" is of the wrong kind: object`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if failed != 5 {
-		t.Errorf("%d lines failed, want 5", failed)
+	if failed != 9 {
+		t.Errorf("%d lines failed, want 9", failed)
 	}
 }
 
