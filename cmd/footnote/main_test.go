@@ -30,8 +30,8 @@ const tree = "../.."
 
 // native is the ONNX runtime that make native puts into the cache; work the
 // directory that all tests share: docs, a copy of deploy/demo, and data, the
-// index of it.
-var native, work string
+// index of it; people is the people file that goes with it.
+var native, work, people string
 
 func TestMain(m *testing.M) {
 	testscript.Main(prepared{m}, map[string]func(){"footnote": func() { os.Exit(run()) }})
@@ -62,6 +62,9 @@ func prepare() (err error) {
 		return err
 	}
 	if work, err = filepath.EvalSymlinks(work); err != nil {
+		return err
+	}
+	if people, err = filepath.Abs(filepath.Join(tree, "deploy/demo-people.yaml")); err != nil {
 		return err
 	}
 	if err := os.CopyFS(filepath.Join(work, "docs"), os.DirFS(filepath.Join(tree, "deploy/demo"))); err != nil {
@@ -102,7 +105,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("STOLEN", "When was the contractor's laptop stolen?")
 			e.Setenv("DOCS", filepath.Join(work, "docs"))
-			e.Setenv("PEOPLE", filepath.Join(work, "docs", "people.yaml"))
+			e.Setenv("PEOPLE", people)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -140,15 +140,17 @@ func (f ingesting) sources(c config.Config, roots []string) ([]*supported, error
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, &supported{Folder: folder})
+		out = append(out, &supported{Folder: folder, people: c.PeopleFile()})
 	}
 	return out, nil
 }
 
 // supported is a folder without the files of formats that are not read, which
-// it counts: a picture beside a document is no failed document.
+// it counts: a picture beside a document is no failed document. The people
+// file is no document either, wherever it lies.
 type supported struct {
 	*files.Folder
+	people  string
 	leftOut map[string]int // by ending
 }
 
@@ -158,12 +160,24 @@ func (s *supported) Items(ctx context.Context) ([]ingest.Item, error) {
 	items, err := s.Folder.Items(ctx)
 	s.leftOut = map[string]int{}
 	return slices.DeleteFunc(items, func(it ingest.Item) bool {
+		if s.people != "" && sameFile(it.Path, s.people) {
+			return true
+		}
 		if it.Path == s.Root() || extract.Supported(it.Path) || it.Fault != nil && !plainFile(it.Path) {
 			return false
 		}
 		s.leftOut[strings.ToLower(filepath.Ext(it.Path))]++
 		return true
 	}), err
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 func plainFile(path string) bool {

@@ -24,7 +24,7 @@ import (
 
 const (
 	documents = "deploy/demo"
-	people    = "deploy/demo/people.yaml"
+	people    = "deploy/demo-people.yaml"
 	data      = ".cache/demo"
 )
 

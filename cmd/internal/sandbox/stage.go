@@ -96,7 +96,7 @@ type stage interface {
 
 var errNot = errors.New("that cannot be done here")
 
-// demoPeople are the four, as deploy/demo/people.yaml has them.
+// demoPeople are the four, as deploy/demo-people.yaml has them.
 func demoPeople() []person {
 	return []person{
 		{ID: "ada", Name: "Ada Lim", About: "security group", Tint: 1},
