@@ -107,12 +107,17 @@ func (p *Pipeline) Verify(ctx context.Context) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Compare(ctx, g, p.catalog)
+}
+
+// Compare says where the catalog differs from a generation.
+func Compare(ctx context.Context, g retrieval.Generation, c *catalog.Catalog) ([]Difference, error) {
 	docs, err := list(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	var out []Difference
-	for _, rec := range p.catalog.List() {
+	for _, rec := range c.List() {
 		info, in := docs[rec.ID]
 		delete(docs, rec.ID)
 		if what := differs(rec, info, in); what != "" {

@@ -117,7 +117,7 @@ func (p *program) runDocsList(ctx context.Context, all bool) (err error) {
 	if len(counts) == 0 {
 		return p.print("There are no documents yet: footnote ingest FOLDER\n")
 	}
-	return p.print("%d published, %d failed, %d refused (no access list), %d under way\n", counts[catalog.Published], counts[catalog.Failed], counts[catalog.Refused],
+	return p.print("%d published, %d failed, %d refused (no usable access list), %d under way\n", counts[catalog.Published], counts[catalog.Failed], counts[catalog.Refused],
 		counts[catalog.Queued]+counts[catalog.Extracting]+counts[catalog.Chunking]+counts[catalog.Embedding])
 }
 

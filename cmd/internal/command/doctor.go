@@ -17,6 +17,7 @@ import (
 	"footnote/models/catalog"
 	"footnote/retrieval"
 	documents "footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
 )
 
 // finding is the contract of doctor --json, one object for each check.
@@ -188,7 +189,25 @@ func checkIndex(ctx context.Context, c config.Config) []finding {
 		return []finding{{"index", failure, err.Error(), ""}}
 	}
 	defer func() { _ = l.Close() }() // nothing is written
-	return append(checkGeneration(ctx, l), checkDocuments(l.Catalog)...)
+	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), checkCatalog(ctx, l)...)...)
+}
+
+// checkCatalog compares the catalog with the index: a part of either may have
+// been lost, or come back from a copy.
+func checkCatalog(ctx context.Context, l *assemble.Library) []finding {
+	g, err := l.Store.Open(ctx, "")
+	if err != nil {
+		return nil // checkGeneration told it
+	}
+	all, err := ingest.Compare(ctx, g, l.Catalog)
+	switch {
+	case err != nil:
+		return []finding{{"documents", failure, err.Error(), ""}}
+	case len(all) == 0:
+		return nil
+	}
+	what := fmt.Sprintf("index and catalog differ in %d document(s); the first is %s: %s", len(all), all[0].Path, all[0].What)
+	return []finding{{"documents", warning, what, "ingest their folders again: footnote ingest FOLDER"}}
 }
 
 func checkGeneration(ctx context.Context, l *assemble.Library) []finding {
