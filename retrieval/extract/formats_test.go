@@ -176,6 +176,9 @@ func TestMail(t *testing.T) {
 		{"a message in the message", mime("Subject: Fwd", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "See below.", "--b", "Content-Type: message/rfc822", "", "Subject: Inner", "From: c@x.org", "", "The inner text.", "--b--"),
 			" heading: Fwd\n paragraph: See below.\npart=3 heading: Inner\npart=3 paragraph: From: c@x.org\npart=3 paragraph: The inner text.\n"},
 		{"a mailbox line and a bad header", mime("From a@x.org Mon", "Subject: s", "garbage line", "", "Text."), " heading: s\n paragraph: Text.\n"},
+		{"saved as UTF-16", wide(mime("Subject: s", "", "Text with 값."), binary.LittleEndian, true), " heading: s\n paragraph: Text with 값.\n"},
+		{"an HTML body alone", mime("Subject: s", "Content-Type: text/html; charset=utf-8", "", "<h2>Hello</h2><table><tr><th>a<th>b<tr><td>1<td>2</table>"), " heading: s\n heading: Hello\n headrow: a | b\n row: 1 | 2\n"},
+		{"signed", mime("Subject: s", "Content-Type: multipart/signed; boundary=b", "", "--b", "Content-Type: text/plain", "", "Signed text.", "--b", "Content-Type: application/pkcs7-signature; name=smime.p7s", "", "x", "--b--"), " heading: s\n paragraph: Signed text.\n"},
 		{"one that breaks off", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "Half a"), " heading: s\n paragraph: Half a\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,6 +208,7 @@ func TestMailRefusals(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
 		{"no mail at all", "\r\n\r\n", "no text found"},
 		{"encrypted", mime("Subject: s", "Content-Type: multipart/encrypted; boundary=b", "", "--b--"), "encrypted"},
+		{"encrypted with S/MIME", mime("Subject: s", "Content-Type: application/pkcs7-mime; smime-type=enveloped-data; name=smime.p7m", "", "x"), "encrypted (S/MIME)"},
 		{"parts in parts", deep + "\r\nx", "nests parts more than 256 deep"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

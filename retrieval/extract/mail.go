@@ -26,6 +26,13 @@ import (
 // taken, the HTML only where there is none. What cannot be read is named in
 // the warnings.
 func readMail(ctx context.Context, src Source) (doctree.Tree, error) {
+	if _, name := mark(src.Data); strings.HasPrefix(name, "utf-16") || bytes.IndexByte(src.Data[:min(len(src.Data), 64)], 0) >= 0 {
+		d, err := decode(src.Data, false) // a mail that was saved as UTF-16
+		if err != nil {
+			return doctree.Tree{}, err
+		}
+		src.Data = []byte(d.text)
+	}
 	m := message{ctx: ctx, src: src, d: draft.New(src.Limits, false)}
 	title, err := m.message(src.Data, 1)
 	if err != nil {
@@ -155,6 +162,8 @@ func (m *message) part(h textproto.MIMEHeader, body []byte, depth int) error {
 	data := m.transfer(h.Get("Content-Transfer-Encoding"), body)
 	disposition, _, _ := strings.Cut(strings.ToLower(h.Get("Content-Disposition")), ";")
 	switch attached := strings.TrimSpace(disposition) == "attachment" || name != "" && !strings.HasPrefix(kind, "text/"); {
+	case (kind == "application/pkcs7-mime" || kind == "application/x-pkcs7-mime") && params["smime-type"] != "signed-data":
+		return &Error{Reason: "the mail is encrypted (S/MIME): save it unencrypted", Retryable: true}
 	case kind == "message/rfc822":
 		m.d.Place = fmt.Sprintf("part=%d", m.parts)
 		_, err := m.message(data, depth+1)
@@ -165,8 +174,6 @@ func (m *message) part(h textproto.MIMEHeader, body []byte, depth int) error {
 		return m.page(toText(data, params["charset"], true))
 	case strings.HasPrefix(kind, "text/") || !strings.Contains(kind, "/"):
 		m.plain(toText(data, params["charset"], false))
-	case kind == "application/pkcs7-mime" || kind == "application/x-pkcs7-mime":
-		return &Error{Reason: "the mail is encrypted or sealed (S/MIME): save it unencrypted", Retryable: true}
 	default:
 		m.d.Warn("a part of type " + oneLine(kind) + " is not read")
 	}

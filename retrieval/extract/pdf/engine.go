@@ -28,7 +28,7 @@ import (
 // Bounds of the engine as a whole.
 const (
 	maxOpen     = 2    // documents read at the same time; the others wait
-	memoryPages = 8192 // of 64 kB: 512 MB for each of them
+	memoryPages = 4096 // of 64 kB: 256 MB for each of them
 )
 
 // pool starts the engine when the first PDF is read. It is compiled once, in
@@ -196,12 +196,12 @@ func (r *reading) read() error {
 		return err
 	}
 	high, n := rune(0), min(count.Count, maxChars)
-	for i := range n {
-		c, err := r.engine.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: r.page, Index: i})
-		if err != nil {
-			return err
-		}
-		switch ch := rune(c.Unicode); {
+	units, err := r.units(n)
+	if err != nil {
+		return err
+	}
+	for i, unit := range units {
+		switch ch := rune(unit); {
 		case ch >= 0xD800 && ch < 0xDC00:
 			high = ch
 			r.start(i)
@@ -224,6 +224,25 @@ func (r *reading) read() error {
 	}
 	r.end(n)
 	return nil
+}
+
+// units are the characters as UTF-16, all at once where the engine's text has
+// one for each.
+func (r *reading) units(n int) ([]uint16, error) {
+	if text, err := r.engine.FPDFText_GetText(&requests.FPDFText_GetText{TextPage: r.page, StartIndex: 0, Count: n}); err == nil {
+		if units := utf16.Encode([]rune(strings.TrimRight(text.Text, "\x00"))); len(units) == n {
+			return units, nil
+		}
+	}
+	units := make([]uint16, n)
+	for i := range units {
+		c, err := r.engine.FPDFText_GetUnicode(&requests.FPDFText_GetUnicode{TextPage: r.page, Index: i})
+		if err != nil {
+			return nil, err
+		}
+		units[i] = uint16(min(c.Unicode, 0xFFFD))
+	}
+	return units, nil
 }
 
 func (r *reading) start(i int) {
@@ -283,22 +302,21 @@ func (r *reading) place(w *word, first, last int) bool {
 	x, baseline := turned(origin.X, origin.Y, w.turn)
 	w.left, w.right = x, x
 	w.top, w.bottom = baseline-0.72*w.size, baseline+0.22*w.size
-	for _, i := range []int{first, last} {
-		if l, r, ok := r.sides(i, w.turn); ok {
-			w.left, w.right = min(w.left, l), max(w.right, r)
-		}
+	if l, r, ok := r.sides(last, w.turn); ok {
+		w.left, w.right = min(w.left, l), max(w.right, r)
 	}
 	return true
 }
 
-// sides are the left and right side of a character.
+// sides are the left and right side of a character with the space that its font
+// gives it. Every call of the engine counts here, and this one needs fewest.
 func (r *reading) sides(i, turn int) (left, right float64, ok bool) {
-	b, err := r.engine.FPDFText_GetCharBox(&requests.FPDFText_GetCharBox{TextPage: r.page, Index: i})
+	b, err := r.engine.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: r.page, Index: i})
 	if err != nil {
 		return 0, 0, false
 	}
-	x1, _ := turned(b.Left, b.Bottom, turn)
-	x2, _ := turned(b.Right, b.Top, turn)
+	x1, _ := turned(float64(b.Rect.Left), float64(b.Rect.Bottom), turn)
+	x2, _ := turned(float64(b.Rect.Right), float64(b.Rect.Top), turn)
 	return min(x1, x2), max(x1, x2), true
 }
 

@@ -26,7 +26,7 @@ var errNoOCR = errors.New("install tesseract with the languages eng and kor, or 
 // Bounds of text recognition.
 const (
 	dpi       = 300
-	maxPixels = 30_000_000
+	maxPixels = 20_000_000
 	unsure    = 30 // words of a lower confidence, of 100, are dropped
 )
 
