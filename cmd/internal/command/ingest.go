@@ -66,7 +66,8 @@ changed documents are published, each in one step; the same bytes cost nothing.
 
 Who may read a document is said by its front matter ("access: [everyone]"), else
 by the nearest .access.yaml above it, else by --access. A document for which
-none of them speaks is refused, never public.
+none of them speaks is refused, never public. The people file, the configuration
+and the data directory are no documents, wherever they lie.
 
 It ends with 3 if some documents failed or were refused; the others are in.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -140,17 +141,63 @@ func (f ingesting) sources(c config.Config, roots []string) ([]*supported, error
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, &supported{Folder: folder, people: c.PeopleFile()})
+		if sameFile(root, c.Data) {
+			return nil, fmt.Errorf("%s is the data directory: keep the documents in another folder", root)
+		}
+		out = append(out, &supported{Folder: folder, own: own{[]string{c.PeopleFile(), c.File}, c.Data}})
 	}
 	return out, nil
 }
 
+// own is what footnote keeps for itself and what may lie among documents.
+//
+// SECURITY: the people file says who is in which group, the configuration may
+// hold tokens, and the index holds every document: with --access everyone they
+// would be shown to all.
+type own struct {
+	files []string // "" is none
+	data  string   // a directory; it need not be there yet
+}
+
+// below finds what of it lies in the folder at root.
+func (o own) below(root string) func(path string) bool {
+	data := within(root, o.data)
+	return func(path string) bool {
+		if data != "" && strings.HasPrefix(path, data+string(filepath.Separator)) {
+			return true
+		}
+		return slices.ContainsFunc(o.files, func(f string) bool { return f != "" && sameFile(path, f) })
+	}
+}
+
+// within writes dir as a path below root, whatever links lead to either; "" if
+// it lies elsewhere or is not there.
+func within(root, dir string) string {
+	from, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return ""
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	to, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return filepath.Join(root, rel)
+}
+
 // supported is a folder without the files of formats that are not read, which
-// it counts: a picture beside a document is no failed document. The people
-// file is no document either, wherever it lies.
+// it counts: a picture beside a document is no failed document. Footnote's own
+// files are no documents either, wherever they lie.
 type supported struct {
 	*files.Folder
-	people  string
+	own     own
 	leftOut map[string]int // by ending
 }
 
@@ -159,8 +206,9 @@ type supported struct {
 func (s *supported) Items(ctx context.Context) ([]ingest.Item, error) {
 	items, err := s.Folder.Items(ctx)
 	s.leftOut = map[string]int{}
+	mine := s.own.below(s.Root())
 	return slices.DeleteFunc(items, func(it ingest.Item) bool {
-		if s.people != "" && sameFile(it.Path, s.people) {
+		if mine(it.Path) {
 			return true
 		}
 		if it.Path == s.Root() || extract.Supported(it.Path) || it.Fault != nil && !plainFile(it.Path) {
