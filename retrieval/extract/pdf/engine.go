@@ -147,6 +147,7 @@ type word struct {
 // sheet is a page as the engine reads it.
 type sheet struct {
 	words []word
+	links []link
 	chars int // that are no space
 	lost  int // of them, whose font does not say what they are
 }
@@ -167,6 +168,7 @@ func (d *document) page(n int) (sheet, error) {
 	}()
 	r := reading{engine: d.engine, page: text.TextPage, from: -1}
 	err = r.read()
+	r.sheet.links = r.links(d.ref, loaded.Page)
 	return r.sheet, err
 }
 

@@ -14,7 +14,8 @@
 // that does not say what its characters are, is read by tesseract where that
 // is installed, else named in the warnings.
 //
-// It reads no forms, comments or attachments, and follows no links.
+// Addresses below words that do not show them are listed at the end. It reads
+// no forms, comments or attachments.
 package pdf
 
 import (
@@ -78,6 +79,7 @@ type book struct {
 	garbled []int // pages whose text is none
 	broken  []int // pages that cannot be opened
 	seen    []recognised
+	links   []link
 	missing error // why there is no recognition
 }
 
@@ -99,6 +101,11 @@ func (b *book) add(ctx context.Context, d *document, n int) error {
 	bad := float64(s.lost) > garbled*float64(s.chars)
 	if s.chars > 0 && !bad {
 		b.keep(layout(s.words), n+1, false)
+		for _, l := range s.links {
+			l.page = n + 1
+			b.links = append(b.links, l)
+			b.size += len(l.text) + len(l.address)
+		}
 		return b.full()
 	}
 	rows, err := b.recognise(ctx, d, n)
@@ -206,6 +213,7 @@ func (b *book) tree(title string) (doctree.Tree, error) {
 		w.page(p)
 	}
 	w.flush()
+	writeLinks(d, b.links)
 	if generic.MatchString(title) {
 		title = ""
 	}
@@ -242,6 +250,8 @@ func half(size float64) float64 { return math.Round(2*size) / 2 }
 
 // larger is how much larger than the body a heading is at least.
 const larger = 1.15
+
+func placeOf(page int) string { return fmt.Sprintf("page=%d", page) }
 
 // sizes are the sizes of headings, the largest first.
 func (b *book) sizes(body float64) []float64 {

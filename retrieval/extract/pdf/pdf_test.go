@@ -26,6 +26,7 @@ import (
 type file struct {
 	pages    []string
 	rotate   int
+	annots   string // annotations of each page
 	font     string // of F1, "" Helvetica
 	info     string // entries of the information dictionary
 	catalog  string // more entries of the catalog
@@ -66,7 +67,7 @@ func (f file) bytes() []byte {
 	for _, content := range f.pages {
 		n := len(objects) + 1
 		kids = append(kids, fmt.Sprintf("%d 0 R", n))
-		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Rotate %d /Contents %d 0 R /Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>", f.rotate, n+1))
+		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Rotate %d /Annots [%s] /Contents %d 0 R /Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>", f.rotate, f.annots, n+1))
 		stream := []byte(content)
 		if f.isLocked {
 			stream = crypt(md5sum(string(key) + string(binary.LittleEndian.AppendUint32(nil, uint32(n+1))[:3]) + "\x00\x00")[:10], stream)
@@ -358,6 +359,19 @@ func TestHeadingsThatCountAreNoHeaders(t *testing.T) {
 	}
 	if got := outline(read(t, f.bytes())); strings.Count(got, "heading: Step") != 4 {
 		t.Error(got)
+	}
+}
+
+func TestAddressesThatThePageDoesNotShowAreListedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	link := func(y int, uri string) string {
+		return fmt.Sprintf("<< /Type /Annot /Subtype /Link /Rect [48 %d 400 %d] /A << /S /URI /URI (%s) >> >> ", y-4, y+10, uri)
+	}
+	f := file{pages: []string{column(50, 700, "See our terms.") + column(50, 650, "Or read www.example.org/a now.") + column(50, 600, "And this one.")},
+		annots: link(700, "https://example.org/terms") + link(650, "http://www.example.org/a") + link(600, "javascript:alert(1)")}
+	want := lines("page=1 paragraph: See our terms.", "page=1 paragraph: Or read www.example.org/a now.", "page=1 paragraph: And this one.", "# Links", "page=1 item: See our terms.: https://example.org/terms")
+	if diff := cmp.Diff(want, outline(read(t, f.bytes()))); diff != "" {
+		t.Error(diff)
 	}
 }
 

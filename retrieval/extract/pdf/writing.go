@@ -1,7 +1,6 @@
 package pdf
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func (w *writing) page(p leaf) {
 	w.inTable = false
 	w.d.Break()
 	w.number, w.ocr = p.number, p.ocr
-	w.d.Place = fmt.Sprintf("page=%d", p.number)
+	w.d.Place = placeOf(p.number)
 	w.pitch = pitch(p.rows)
 	for i, r := range p.rows {
 		if len(r.cells) > 1 {
@@ -54,7 +53,7 @@ func pitch(rows []row) float64 {
 	best := 0.0
 	for i := 1; i < len(rows); i++ {
 		d := half(rows[i].top - rows[i-1].top)
-		if d <= 0 || d > 4*rows[i].size {
+		if d <= 0 || d > 2.6*rows[i].size {
 			continue
 		}
 		if count[d]++; count[d] > count[best] || count[d] == count[best] && d < best {
@@ -138,7 +137,7 @@ func (w *writing) breaks(r row, kind doctree.Kind, level int) bool {
 	switch {
 	case half(r.size) != half(last.size) && (r.size > 1.12*last.size || last.size > 1.12*r.size):
 		return true
-	case w.pitch > 0 && gap > 1.35*max(w.pitch, 1.05*last.size):
+	case gap > 1.35*max(w.pitch, 1.05*last.size):
 		return true
 	case r.left() > w.open[0].left()+0.8*r.size && len(w.open) > 1 && w.kind == doctree.Paragraph && r.left() > last.left()+0.8*r.size:
 		return true // indented first line
