@@ -13,7 +13,9 @@ import (
 // word between them: a line of a column, or a cell.
 type segment struct {
 	word
-	chars int
+	chars   int
+	id      int  // its place among those that are arranged
+	tabular bool // a cell of a table across the columns
 }
 
 // row is what stands on one line of a column: one segment, or the cells of a
@@ -142,31 +144,61 @@ func rejoin(all []segment) []segment {
 const maxColumns = 4
 
 // arrange reads columns one after another where there are any. What spans
-// them cuts the page into bands; bands without columns are read row by row.
+// them, lines and whole tables, cuts the page into bands; bands without columns
+// are read row by row.
 func arrange(all []segment, depth int) []row {
+	markTables(all)
 	at, ok := gutter(all)
 	if depth >= maxColumns || !ok {
 		return rows(all)
 	}
 	var out []row
-	byTop(all)
 	var band []segment
+	wide := false
 	flush := func() {
-		out = append(out, bandRows(band, at, depth)...)
+		some := rows
+		if !wide {
+			some = func(band []segment) []row { return bandRows(band, at, depth) }
+		}
+		if len(band) > 0 {
+			next := some(band)
+			next[0].breaking = true
+			out = append(out, next...)
+		}
 		band = nil
 	}
+	byTop(all)
 	for _, s := range all {
-		if s.left < at && s.right > at {
+		if spans := s.tabular || s.left < at && s.right > at; spans != wide {
 			flush()
-			band = append(band, s)
-			out = append(out, rows(band)...)
-			band = nil
-			continue
+			wide = spans
 		}
 		band = append(band, s)
 	}
 	flush()
 	return out
+}
+
+// maxCell is the length of a cell of a table that is known by its cells alone.
+const maxCell = 24
+
+// markTables marks the cells of tables that lie across the columns: at least
+// three short cells in line with those of the next row.
+func markTables(all []segment) {
+	for i := range all {
+		all[i].id, all[i].tabular = i, false
+	}
+	grid := onLines(slices.Clone(all))
+	cells := func(r row) bool {
+		return len(r.cells) > 2 && !slices.ContainsFunc(r.cells, func(c segment) bool { return c.chars > maxCell })
+	}
+	for i := 1; i < len(grid); i++ {
+		if a, b := grid[i-1], grid[i]; cells(a) && cells(b) && aligned(a, b) {
+			for _, c := range append(slices.Clone(a.cells), b.cells...) {
+				all[c.id].tabular = true
+			}
+		}
+	}
 }
 
 func byTop(all []segment) {
@@ -240,6 +272,7 @@ func columns(all []segment, x float64) float64 {
 	white := math.Inf(1)
 	for _, s := range all {
 		switch {
+		case s.tabular:
 		case s.right <= x:
 			left = append(left, s)
 			white = min(white, 2*(x-s.right))
@@ -258,7 +291,10 @@ func columns(all []segment, x float64) float64 {
 }
 
 // rows reads segments line by line, cells from left to right.
-func rows(all []segment) []row {
+func rows(all []segment) []row { return tables(onLines(all)) }
+
+// onLines gathers what stands on the same line.
+func onLines(all []segment) []row {
 	byTop(all)
 	var out []row
 	for _, s := range all {
@@ -286,7 +322,7 @@ func rows(all []segment) []row {
 			return cmp.Compare(a.left, b.left)
 		})
 	}
-	return tables(out)
+	return out
 }
 
 // free reports that no cell of a row stands where s does.

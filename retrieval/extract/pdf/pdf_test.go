@@ -146,6 +146,17 @@ var (
 	right = []string{"Returns are accepted within thirty days", "if the parcel has not been opened. The", "sum is paid back to the same account in", "one week. Postage is paid by the buyer", "unless the device was broken already on", "arrival, which must be shown by photos."}
 )
 
+// grid shows a table of three rows and four columns.
+func grid(x, y float64) string {
+	var b strings.Builder
+	for i := range 3 {
+		for j := range 4 {
+			b.WriteString(at(x+120*float64(j), y-14*float64(i), 10, "F1", string(rune('a'+i))+string(rune('a'+j))))
+		}
+	}
+	return b.String()
+}
+
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	var interleaved strings.Builder
@@ -161,6 +172,8 @@ func TestLayout(t *testing.T) {
 	}{
 		{"two columns on the same lines", file{pages: []string{interleaved.String()}}, lines(one, two)},
 		{"two columns, one after the other", file{pages: []string{column(320, 600, right...) + column(50, 600, left...)}}, lines(one, two)},
+		{"two columns above a table", file{pages: []string{interleaved.String() + grid(50, 450)}}, lines(one, two, "page=1 headrow: aa|ab|ac|ad", "page=1 row: ba|bb|bc|bd", "page=1 row: ca|cb|cc|cd")},
+		{"three columns", file{pages: []string{strings.NewReplacer("/F1 10", "/F1 8").Replace(column(40, 600, left...) + column(210, 600, right...) + column(385, 600, left...))}}, lines(one, two, one)},
 		{"two columns below a title", file{pages: []string{at(150, 700, 20, "F1", "Terms of sale for devices") + interleaved.String()}}, lines("page=1 heading: Terms of sale for devices", one, two)},
 		{"a table", file{pages: []string{at(50, 700, 10, "F1", "Item") + at(200, 700, 10, "F1", "Price") + at(300, 700, 10, "F1", "Stock") +
 			at(50, 685, 10, "F1", "Steel nut") + at(200, 685, 10, "F1", "1,234.50") + at(300, 685, 10, "F1", "7") +
