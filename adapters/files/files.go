@@ -12,7 +12,8 @@
 // Links: one to something inside the root adds nothing, since its target is
 // listed in its own place and under its own access rules. One that leads
 // outside is a fault, unless Options.FollowOutside: then it is followed, each
-// folder once.
+// folder once, under the access rules of the place it leads to, and where those
+// say nothing, of the place of the link.
 //
 // Access: `.access.yaml` files, documented at rules.go. The front matter of a
 // document is not read here; it goes before what is found here.
@@ -98,27 +99,27 @@ func (f *Folder) Items(ctx context.Context) ([]ingest.Item, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the source of documents: %w", err)
 	}
-	if !info.IsDir() {
-		return f.single(info), nil
-	}
 	real, err := filepath.EvalSymlinks(f.root)
 	if err != nil {
 		return nil, fmt.Errorf("reading the source of documents: %w", err)
 	}
+	if !info.IsDir() {
+		return f.single(real, info), nil
+	}
 	if _, err := os.ReadDir(f.root); err != nil {
 		return nil, fmt.Errorf("reading the source of documents: %w", err)
 	}
-	w := &walk{folder: f, real: real, rules: newRuleBook(f.root), seen: map[string]bool{}}
+	w := &walk{folder: f, real: real, rules: newRuleBook(), seen: map[string]bool{}}
 	if err := w.dir(ctx, f.root, real); err != nil {
 		return nil, err
 	}
 	return w.sorted(), nil
 }
 
-// single lists a root that is one file; its own folder's access file counts.
-func (f *Folder) single(info fs.FileInfo) []ingest.Item {
-	w := &walk{folder: f, rules: newRuleBook(filepath.Dir(f.root))}
-	w.file(f.root, info)
+// single lists a root that is one file.
+func (f *Folder) single(real string, info fs.FileInfo) []ingest.Item {
+	w := &walk{folder: f, rules: newRuleBook()}
+	w.file(f.root, real, info)
 	return w.items
 }
 

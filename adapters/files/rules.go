@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -26,8 +27,10 @@ import (
 //	    access: [group:security]
 //
 // At least one of the two is needed; access takes one principal or a list.
-// The nearest file upward to the root that speaks of a document decides: one
-// that has only patterns, none of which match, leaves the matter to the next.
+// The nearest file upward that speaks of a document decides: one that has only
+// patterns, none of which match, leaves the matter to the next. Upward means to
+// the top of the file system, not to the folder that is being walked: else
+// walking a part of a tree would open what the whole of it closes.
 //
 // SECURITY: a file that cannot be read or understood closes its folder and
 // all below it, whatever a nearer file says, since what it was to restrict is
@@ -39,7 +42,6 @@ const maxAccessBytes = 1 << 20
 
 // ruleBook reads each folder's access file once per walk.
 type ruleBook struct {
-	root  string
 	cache map[string]folderRules
 }
 
@@ -49,8 +51,8 @@ type folderRules struct {
 	fault *ingest.Fault
 }
 
-func newRuleBook(root string) *ruleBook {
-	return &ruleBook{root: root, cache: map[string]folderRules{}}
+func newRuleBook() *ruleBook {
+	return &ruleBook{cache: map[string]folderRules{}}
 }
 
 // access finds what the rules give the document: a list, nothing (zero), or
@@ -65,7 +67,7 @@ func (b *ruleBook) access(path string) (acl.List, *ingest.Fault) {
 		if rel, err := filepath.Rel(dir, path); err == nil && list.IsZero() {
 			list = r.file.list(filepath.ToSlash(rel))
 		}
-		if dir == b.root || dir == filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
 			return list, nil
 		}
 	}
@@ -103,21 +105,50 @@ func loadRules(dir string) folderRules {
 // SECURITY: a name that was meant to be an access file but is not would
 // otherwise be passed over, and the document be opened by a wider rule.
 func findAccessFile(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
+	present, err := likely(dir)
 	if err != nil {
 		return "", err
 	}
 	found := ""
-	for _, e := range entries {
-		switch strings.ToLower(e.Name()) {
-		case AccessFile, ".access.yml", ".access", ".access.json":
-			if e.Name() != AccessFile {
-				return filepath.Join(dir, e.Name()), fmt.Errorf("it must be named %s", AccessFile)
-			}
-			found = filepath.Join(dir, e.Name())
+	for _, name := range present {
+		if name != AccessFile {
+			return filepath.Join(dir, name), fmt.Errorf("it must be named %s", AccessFile)
 		}
+		found = filepath.Join(dir, name)
 	}
 	return found, nil
+}
+
+// accessNames are the names of access files and those meant as such.
+var accessNames = []string{AccessFile, ".access.yml", ".access", ".access.json"}
+
+// likely lists what of a folder is or was meant to be an access file, in any
+// case of letters. A folder above the documents may be passed through without
+// being listed: there the names themselves are tried.
+func likely(dir string) (present []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return tried(dir)
+	}
+	for _, e := range entries {
+		if slices.Contains(accessNames, strings.ToLower(e.Name())) {
+			present = append(present, e.Name())
+		}
+	}
+	return present, err
+}
+
+func tried(dir string) (present []string, err error) {
+	for _, name := range accessNames {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			present = append(present, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return present, nil
 }
 
 func readAccessFile(path string) (accessFile, error) {

@@ -99,4 +99,41 @@ func TestAccessRules(t *testing.T) {
 	}
 }
 
+// A part of a tree stays as closed as the whole of it, however it is reached.
+func TestAccessRulesAboveTheRoot(t *testing.T) {
+	t.Parallel()
+	top := tree(t, map[string]string{
+		".access.yaml": "access: everyone\npatterns: [{match: 'sec/**', access: board}]", "sec/a.md": "", "sec/deep/b.md": "", "open/c.md": "",
+		"bad/.access.yaml": "access: [", "bad/in/d.md": "",
+	})
+	elsewhere := tree(t, map[string]string{
+		"link": "-> " + top + "/sec", "one.md": "-> " + top + "/sec/a.md", "broken": "-> " + top + "/bad/in",
+		"hr/.access.yaml": "access: hr", "hr/free": "-> " + tree(t, map[string]string{"e.md": ""}),
+	})
+	follow := everyone()
+	follow.FollowOutside = true
+	for _, tc := range []struct {
+		name, root string
+		options    files.Options
+		want       map[string]string
+	}{
+		{"a folder inside", top + "/sec", everyone(), map[string]string{"a.md": "group:board", "deep/b.md": "group:board"}},
+		{"a folder deeper inside", top + "/sec/deep", everyone(), map[string]string{"b.md": "group:board"}},
+		{"a file", top + "/sec/a.md", everyone(), map[string]string{".": "group:board"}},
+		{"a folder under a bad file", top + "/bad/in", everyone(), map[string]string{
+			"d.md": "refused: the access file " + top + "/bad/.access.yaml is not usable, so nothing under it is taken in: line 1: did not find expected node content"}},
+		{"links: the real place, else the link's", elsewhere, follow, map[string]string{
+			"link/a.md": "group:board", "link/deep/b.md": "group:board", "one.md": "group:board", "hr/free/e.md": "group:hr",
+			"broken/d.md": "refused: the access file " + top + "/bad/.access.yaml is not usable, so nothing under it is taken in: line 1: did not find expected node content"}},
+		{"a link as the root", elsewhere + "/link", everyone(), map[string]string{"a.md": "group:board", "deep/b.md": "group:board"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, listing(t, tc.root, tc.options)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 const forms = "use everyone, user:NAME, group:NAME, an e-mail address, slack:TEAM:usergroup/ID, slack:TEAM:channel/ID, slack:TEAM:user/ID, discord:GUILD:role/ID or discord:GUILD:user/ID"

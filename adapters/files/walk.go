@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"footnote/acl"
 	"footnote/retrieval/ingest"
 )
 
@@ -62,14 +63,11 @@ func (w *walk) entry(ctx context.Context, path, real string, e fs.DirEntry) erro
 		w.fault(path, unreadable("the file could not be examined", err))
 		return nil
 	}
-	w.file(path, info)
+	w.file(path, real, info)
 	return nil
 }
 
 // link follows a symbolic link as the package comment says.
-//
-// SECURITY: a document is listed under its real place's access rules, so that
-// a link in an open folder does not open what it points to.
 func (w *walk) link(ctx context.Context, path string) error {
 	if w.excluded(path) {
 		return nil
@@ -99,7 +97,7 @@ func (w *walk) link(ctx context.Context, path string) error {
 		return nil
 	}
 	if !info.IsDir() {
-		w.file(path, info)
+		w.file(path, target, info)
 		return nil
 	}
 	if w.seen[target] {
@@ -109,8 +107,9 @@ func (w *walk) link(ctx context.Context, path string) error {
 	return w.dir(ctx, path, target)
 }
 
-// file lists one file, or what is wrong with it before it is opened.
-func (w *walk) file(path string, info fs.FileInfo) {
+// file lists one file, or what is wrong with it before it is opened; real is
+// its path without links.
+func (w *walk) file(path, real string, info fs.FileInfo) {
 	if fault := w.folder.gate(info); fault != nil {
 		w.fault(path, fault)
 		return
@@ -120,11 +119,24 @@ func (w *walk) file(path string, info fs.FileInfo) {
 		w.fault(strings.ToValidUTF8(path, "\uFFFD"), &ingest.Fault{Reason: "the name is not valid UTF-8; rename the file"})
 		return
 	}
-	list, fault := w.rules.access(path)
+	list, fault := w.access(path, real)
 	if fault == nil && list.IsZero() {
 		list = w.folder.options.Default
 	}
 	w.items = append(w.items, ingest.Item{Path: path, Access: list, Fault: fault})
+}
+
+// access asks the rules of the real place, then those of the place where a
+// link to it lies.
+//
+// SECURITY: a link in an open folder does not open what it points to; one in a
+// closed folder keeps closed what has no rules of its own.
+func (w *walk) access(path, real string) (acl.List, *ingest.Fault) {
+	list, fault := w.rules.access(real)
+	if fault != nil || !list.IsZero() || path == real {
+		return list, fault
+	}
+	return w.rules.access(path)
 }
 
 func (w *walk) fault(path string, f *ingest.Fault) {
