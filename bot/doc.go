@@ -48,7 +48,9 @@
 //	publish     make a revision searchable, in one step
 //	promote     point the alias at a generation
 //	leg         one of the two searches: lexical (BM25) or dense (vectors)
-//	fuse        merge the legs by reciprocal ranks
+//	fuse        bring what both legs found into one order
+//	token states  the embedder's vectors of a text's tokens, before pooling
+//	late interaction  comparing question and passage token by token (MaxSim)
 //	hit         a chunk as it was ranked
 //	passage     a chunk with what a reply says of its document
 //	gate        what decides whether a hit is evidence
@@ -61,4 +63,7 @@
 //	missing     words of the question that no admitted chunk holds
 //	follow-up   a question that cannot be understood without the one before
 //	trace       the id under which a reply can be found again
+//	delivery    one question as a platform delivered it, however often
+//	claim (of a delivery)  the durable note that this process answers it
+//	lease       how long a claim holds without being renewed
 package bot
