@@ -265,7 +265,7 @@ func TestCase_X1_ABlankWordDocumentSaysSo(t *testing.T) {
 
 func TestCase_X9_AZipBombFailsAlone(t *testing.T) {
 	t.Parallel()
-	data := []byte(office(t, "word/document.xml", "<w:document>"+strings.Repeat(" ", 300<<20)))
+	data := []byte(office(t, "word/document.xml", "<w:document>"+strings.Repeat(" ", 40<<20)))
 	began := time.Now()
 	for _, file := range []string{"a.docx", "a.pptx", "a.xlsx"} {
 		_, err := extract.Extract(context.Background(), extract.Source{Path: file, Data: data})
