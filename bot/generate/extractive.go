@@ -277,13 +277,15 @@ func properNames(question string) []string {
 // pick takes the best units that reach a fair part of the best one's support,
 // in reading order. What is said twice is quoted once.
 func (g *Extractive) pick(short []scored, reranked bool) []scored {
-	fair := fairEmbedded
-	if reranked {
-		fair = fairReranked
-	}
 	var picked []scored
 	said := map[string]bool{}
 	for _, s := range short {
+		fair := fairEmbedded
+		if reranked && s.evidence == short[0].evidence {
+			fair = fairReranked
+		} else if reranked {
+			fair = fairElsewhere
+		}
 		words := s.head + "\n" + strings.ToLower(strings.Join(strings.Fields(s.plain), " "))
 		if len(picked) < g.options.Sentences && s.support >= fair*short[0].support && !said[words] {
 			picked, said[words] = append(picked, s), true
@@ -295,10 +297,13 @@ func (g *Extractive) pick(short []scored, reranked bool) []scored {
 
 // Parts of the best support under which a unit adds noise. With the reranker
 // 0.75 loses no right quote on en_docs; the embedder orders less sharply: on
-// ko_react 0.25 keeps 26 right quotes of 29 answers, 0.5 keeps 23.
+// ko_react 0.25 keeps 26 right quotes of 29 answers, 0.5 keeps 23. A unit of
+// another passage than the best one's is more often of another matter (leave of
+// another kind, with another number), so it needs more.
 const (
-	fairReranked = 0.6
-	fairEmbedded = 0.25
+	fairReranked  = 0.6
+	fairElsewhere = 0.85
+	fairEmbedded  = 0.25
 )
 
 // maxSpread bounds a sentence that is quoted with its list, in bytes.

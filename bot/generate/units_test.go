@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -115,4 +116,36 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("%q: %s", content, fault)
 		}
 	})
+}
+
+// What another passage says beside the point is left out sooner than what the
+// best sentence's own passage adds.
+func TestPick(t *testing.T) {
+	t.Parallel()
+	g := NewExtractive(nil, nil, Options{Sentences: 3})
+	said := func(evidence, order int, support float64) scored {
+		s := scored{support: support}
+		s.evidence, s.order, s.plain = evidence, order, fmt.Sprint("sentence ", order)
+		return s
+	}
+	for name, c := range map[string]struct {
+		second   scored
+		reranked bool
+		want     int
+	}{
+		"the same passage adds to it":       {said(1, 1, .65), true, 2},
+		"the same passage strays":           {said(1, 1, .55), true, 1},
+		"another passage is beside it":      {said(2, 9, .75), true, 1},
+		"another passage is as good":        {said(2, 9, .90), true, 2},
+		"no reranker: scores lie closer":    {said(2, 9, .30), false, 2},
+		"no reranker: far below the best":   {said(2, 9, .20), false, 1},
+		"the same words in another passage": {said(2, 0, .95), true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := g.pick([]scored{said(1, 0, 1), c.second}, c.reranked); len(got) != c.want {
+				t.Errorf("picked %d, want %d", len(got), c.want)
+			}
+		})
+	}
 }
