@@ -223,8 +223,8 @@ func (a *Adapter) Run(ctx context.Context) error {
 		g.Go(func() error { return a.refresh(ctx) })
 	}
 	err := g.Wait()
-	a.inflight.Lock() // what was begun ends within its budget
-	a.inflight.Unlock()
+	a.inflight.Lock()   // what was begun ends within its budget
+	a.inflight.Unlock() //nolint:staticcheck // SA2001: the lock is taken only to wait for its readers
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (a *Adapter) refresh(ctx context.Context) error {
 	for {
 		err := outbox.Retry(ctx, outbox.Retrying{Permanent: func(err error) bool { return status(err) == http.StatusUnauthorized }}, a.load)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // a shutdown is no fault
 		}
 		if err != nil {
 			a.count(func(h *Health) { h.Fatal = err.Error() })
@@ -122,7 +122,7 @@ func (a *Adapter) refresh(ctx context.Context) error {
 			a.fly(func() { a.registerSoon(ctx) })
 		})
 		if outbox.Pause(ctx, a.c.MaxAge/3) != nil {
-			return nil
+			return nil //nolint:nilerr // a shutdown is no fault
 		}
 	}
 }

@@ -190,7 +190,7 @@ func (g *gateway) tapped(generation int) func(net.Conn, error) (net.Conn, error)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if generation != g.generation {
-			c.Close()
+			_ = c.Close()
 			return nil, net.ErrClosed
 		}
 		g.tap = t
@@ -203,7 +203,7 @@ func (g *gateway) tapped(generation int) func(net.Conn, error) (net.Conn, error)
 func (g *gateway) abandon(opened <-chan error, why error) error {
 	g.end(why)
 	select {
-	case <-opened:
+	case <-opened: //nolint:errcheck // why is the cause, this only its consequence
 	case <-time.After(min(time.Second, g.a.c.pace.open)):
 	}
 	g.drop()

@@ -107,7 +107,7 @@ func (a *Adapter) asker(ctx context.Context, q question) (acl.Identity, desk.Res
 		me := a.self.Load()
 		return acl.NewIdentity(acl.Principal("slack:"+me.team+":user/"+q.User), acl.Everyone, acl.Principal("slack:"+me.team+":everyone")), desk.Result{}, nil
 	}
-	id, err := acl.Identity{}, error(directory.ErrExternal)
+	id, err := acl.Identity{}, directory.ErrExternal
 	if d.Internal(q.UserTeam) {
 		id, err = d.Identify(ctx, q.User)
 	}

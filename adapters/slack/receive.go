@@ -69,13 +69,13 @@ func (a *Adapter) take(ctx context.Context, kind string, payload json.RawMessage
 	case "slash_commands":
 		c, err := event.ParseCommand(payload)
 		if err != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // acknowledged: it would be as unreadable again
 		}
 		return a.onCommand(ctx, c), nil
 	case "interactive":
 		in, err := event.ParseInteraction(payload)
 		if err != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // acknowledged: it would be as unreadable again
 		}
 		a.onInteraction(ctx, in)
 	}

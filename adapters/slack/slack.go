@@ -310,7 +310,7 @@ func (a *Adapter) meet(ctx context.Context) error {
 		return a.install(w)
 	})
 	if err == nil || ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // a shutdown is no fault
 	}
 	if what, is := fatal[codeOf(err)]; is {
 		err = fmt.Errorf("FOOTNOTE_SLACK_BOT_TOKEN: %w: %s", err, what)

@@ -178,7 +178,7 @@ type frame struct {
 // serve reads until the socket ends. It never waits for work.
 func (k *socket) serve(ctx context.Context) {
 	defer close(k.done)
-	defer k.conn.Close()
+	defer func() { _ = k.conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = k.conn.Close() })
 	defer stop()
 	k.alive(helloTime)

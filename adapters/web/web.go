@@ -254,7 +254,7 @@ func (s *Server) recovered(name string, out *recorder) {
 	if v == nil {
 		return
 	}
-	if v == http.ErrAbortHandler {
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http knows the very value, not one that wraps it
 		panic(v)
 	}
 	ref := rand.Text()[:10]

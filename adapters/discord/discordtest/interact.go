@@ -67,7 +67,6 @@ type interaction struct {
 	choices   []any
 	deadCalls int
 	goneCalls int
-	force     bool // sent by Inject: not a question
 }
 
 // newInteraction makes one and starts its clock; the caller holds s.mu.

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -94,7 +95,7 @@ func (d *Directory) viewers(ctx context.Context, c Channel) (acl.Audience, time.
 	}
 	for _, u := range people {
 		switch err := d.standing(u); {
-		case err == ErrInactive:
+		case errors.Is(err, ErrInactive):
 			continue
 		case err != nil:
 			a, err := d.external()

@@ -571,7 +571,8 @@ func (s *Server) respond(u *responseURL, b responseBody) (reply, int) {
 	post := ResponsePost{
 		At: s.clock.Now(), ID: u.id, User: u.user, Text: b.Text, ReplaceOriginal: b.Replace, DeleteOriginal: b.Delete,
 	}
-	out, status := reply{"ok": true}, http.StatusOK
+	var out reply
+	status := http.StatusOK
 	switch {
 	case s.clock.Now().Sub(u.made) > responseLife:
 		out, status = failure("expired_url"), http.StatusNotFound
