@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -408,7 +409,7 @@ func (w *writer) other(data []byte, from int, e encoding.Encoding) {
 		used := 0
 		for ; i+n <= len(data); n++ {
 			made, used, err = d.Transform(out[:], data[i:i+n], i+n == len(data))
-			if used > 0 || err != transform.ErrShortSrc {
+			if used > 0 || !errors.Is(err, transform.ErrShortSrc) {
 				break
 			}
 		}

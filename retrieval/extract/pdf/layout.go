@@ -38,8 +38,7 @@ func (r row) text() string {
 	return strings.Join(out, "\t")
 }
 
-func (r row) left() float64  { return r.cells[0].left }
-func (r row) right() float64 { return r.cells[len(r.cells)-1].right }
+func (r row) left() float64 { return r.cells[0].left }
 
 // layout puts the words of a page into rows in reading order. What is turned
 // otherwise than most of the page, such as a note on its margin, comes last; what

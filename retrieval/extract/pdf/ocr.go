@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image"
 	"image/png"
 	"os/exec"
 	"slices"
@@ -74,7 +73,7 @@ func (d *document) picture(n int) ([]byte, error) {
 		defer r.CleanupFunc()
 	}
 	var b bytes.Buffer
-	err = png.Encode(&b, image.Image(r.Result.Image))
+	err = png.Encode(&b, r.Result.RenderedImage)
 	return b.Bytes(), err
 }
 

@@ -96,7 +96,7 @@ func (b *book) add(ctx context.Context, d *document, n int) error {
 	}
 	if err != nil {
 		b.broken = append(b.broken, n+1)
-		return nil
+		return b.full()
 	}
 	bad := float64(s.lost) > garbled*float64(s.chars)
 	if s.chars > 0 && !bad {

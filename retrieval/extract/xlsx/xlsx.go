@@ -40,7 +40,7 @@ func Read(ctx context.Context, data []byte, password string, l bounds.Limits) (d
 	if err != nil {
 		return doctree.Tree{}, bounds.Refuse("the %s is damaged (%v): open and save it again", what, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	d := draft.New(l, false)
 	var hidden []string
 	for _, name := range f.GetSheetList() {
@@ -131,7 +131,7 @@ func sheet(ctx context.Context, d *draft.Document, f *excelize.File, name string
 		d.Warn(fmt.Sprintf("the sheet %s cannot be read (%v)", name, err))
 		return nil
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // only read
 	d.Section(1, name)
 	t := table{d: d, sheet: escape(name), merged: merged, held: map[merge]string{}}
 	for n := 1; rows.Next(); n++ {
