@@ -17,6 +17,7 @@ package cite
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -171,7 +172,7 @@ func source(p retrieval.Passage, from, to int) Source {
 	end := start + utf8.RuneCountInString(c.Content[from:to])
 	s := Source{
 		Document: c.ID.Document, Title: p.Title, Revision: c.ID.Revision,
-		Section: append([]string{}, c.Section...), Locator: fmt.Sprintf("#char=%d,%d", start, end),
+		Section: append([]string{}, c.Section...), Locator: locator(c.Locator, start, end),
 		Quote: c.Content[from:to], From: start, To: end,
 		SourceFromByte: c.Span.SourceFrom, SourceToByte: c.Span.SourceTo,
 		Path: p.Path, Modified: p.Modified, Chunk: c.ID,
@@ -186,6 +187,15 @@ func source(p retrieval.Passage, from, to int) Source {
 		}
 	}
 	return s
+}
+
+// locator opens the source at the quote: the page, sheet, slide or time of the
+// chunk, where it has one, and the quote's own characters.
+func locator(chunk string, from, to int) string {
+	parts := slices.DeleteFunc(strings.Split(strings.TrimPrefix(chunk, "#"), "&"), func(p string) bool {
+		return p == "" || strings.HasPrefix(p, "char=")
+	})
+	return "#" + strings.Join(append(parts, fmt.Sprintf("char=%d,%d", from, to)), "&")
 }
 
 // literal is a number in brackets that stands in a quoted document.

@@ -178,6 +178,32 @@ func TestSourceBytes(t *testing.T) {
 	}
 }
 
+func TestLocator(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ chunk, want string }{
+		"a plain text":                      {"#char=10,29", "#char=15,19"},
+		"a page":                            {"#page=3&char=10,29", "#page=3&char=15,19"},
+		"a run of pages":                    {"#page=3-4&char=10,29", "#page=3-4&char=15,19"},
+		"cells of a sheet":                  {"#sheet=Prices&range=A2:D9&char=10,29", "#sheet=Prices&range=A2:D9&char=15,19"},
+		"a sheet whose name reads as char=": {"#sheet=a%26char%3D1&range=A2:D9&char=10,29", "#sheet=a%26char%3D1&range=A2:D9&char=15,19"},
+		"a slide":                           {"#slide=7&char=10,29", "#slide=7&char=15,19"},
+		"a time":                            {"#t=3605,3610&char=10,29", "#t=3605,3610&char=15,19"},
+		"a place without characters":        {"#page=3", "#page=3&char=15,19"},
+		"none":                              {"", "#char=15,19"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ev := evidence("One. Two. Überall.")
+			ev[0].Passage.Chunk.Locator = tt.chunk
+			a := Resolve([]Claim{{"", "Two.", Text, []int{1}, 5, 9}}, ev)
+			if len(a.Sources) != 1 || a.Sources[0].Locator != tt.want {
+				t.Errorf("sources %+v, want one at %s", a.Sources, tt.want)
+			}
+		})
+	}
+}
+
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ in, want string }{
