@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -15,12 +16,13 @@ func TestBatchKeepsTexts(t *testing.T) {
 	}
 	defer l.Close()
 	ctx := t.Context()
-	hold := make(chan struct{})
-	first := &change{done: make(chan struct{}), decide: func(*tx) error { <-hold; return nil }}
+	held, hold := make(chan struct{}), make(chan struct{})
+	first := &change{done: make(chan struct{}), decide: func(*tx) error { close(held); <-hold; return nil }}
 	l.queue.Lock()
 	l.queue.waiting, l.queue.busy = append(l.queue.waiting, first), true
 	l.queue.Unlock()
 	go l.write()
+	<-held // with the first change alone; what comes now makes the next batch
 
 	calls := []func() error{
 		func() error {
@@ -41,6 +43,7 @@ func TestBatchKeepsTexts(t *testing.T) {
 			l.queue.Lock()
 			queued = len(l.queue.waiting)
 			l.queue.Unlock()
+			runtime.Gosched()
 		}
 	}
 	close(hold)
