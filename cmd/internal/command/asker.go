@@ -41,8 +41,10 @@ func (a *asker) open(p *program, c config.Config) (err error) {
 	if a.file = a.people; a.file == "" {
 		a.file = c.PeopleFile()
 	}
-	a.directory, err = assemble.People(a.file)
-	return err
+	if a.directory, err = assemble.People(a.file); err != nil {
+		return usage(err)
+	}
+	return nil
 }
 
 // authority is the identity and the audience of one question; as and room ""
