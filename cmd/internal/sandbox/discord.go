@@ -18,7 +18,7 @@ type server struct {
 	s     *discordtest.Server
 	guild string
 	roles map[string]string
-	who   []person
+	who   crowd
 	open  []place
 	mu    sync.Mutex
 	asked map[string]string // what was run, by interaction
@@ -105,24 +105,6 @@ func (w *server) ways(in place) []way {
 	return out
 }
 
-func (w *server) name(user string) string {
-	for _, p := range w.who {
-		if p.account == user {
-			return p.Name
-		}
-	}
-	return "footnote"
-}
-
-func (w *server) tint(user string) int {
-	for _, p := range w.who {
-		if p.account == user {
-			return p.Tint
-		}
-	}
-	return 0
-}
-
 // seen lists what the person sees in the place and its threads.
 func (w *server) seen(as person, channel string) []discordtest.Message {
 	var out []discordtest.Message
@@ -154,13 +136,13 @@ func (w *server) look(as person, in place) room {
 }
 
 func (w *server) message(m discordtest.Message) message {
-	v := message{ID: m.ID, Who: w.name(m.Author), Tint: w.tint(m.Author), App: m.Author == w.s.App().BotUser, At: m.At, Only: m.EphemeralTo != ""}
+	v := message{ID: m.ID, Who: w.who.name(m.Author), Tint: w.who.tint(m.Author), App: m.Author == w.s.App().BotUser, At: m.At, Only: m.EphemeralTo != ""}
 	if m.Original {
 		w.mu.Lock()
 		v.Above = w.asked[m.Interaction]
 		w.mu.Unlock()
 	}
-	v.Body = markdown(m.Content, w.name) + w.embeds(m.Embeds)
+	v.Body = markdown(m.Content, w.who.name) + w.embeds(m.Embeds)
 	if m.Thinking {
 		v.Status = "is thinking…"
 	}
@@ -181,7 +163,7 @@ func (w *server) embeds(raw json.RawMessage) template.HTML {
 	}
 	var out strings.Builder
 	for _, e := range list {
-		out.WriteString(`<div class="embed"><b>` + html.EscapeString(e.Title) + "</b>" + string(markdown(e.Description, w.name)))
+		out.WriteString(`<div class="embed"><b>` + html.EscapeString(e.Title) + "</b>" + string(markdown(e.Description, w.who.name)))
 		out.WriteString(`<div class="small">` + html.EscapeString(e.Footer.Text) + "</div></div>")
 	}
 	return template.HTML(out.String())

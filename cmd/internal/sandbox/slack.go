@@ -15,7 +15,7 @@ import (
 // workspace is the stage that looks like Slack.
 type workspace struct {
 	s    *slacktest.Server
-	who  []person
+	who  crowd
 	open []place // channels
 }
 
@@ -83,24 +83,6 @@ func (w *workspace) ways(in place) []way {
 	return append([]way{{"mention", "@footnote", "the answer goes to the thread"}}, append(private, way{"say", "message", "no question to the bot"})...)
 }
 
-func (w *workspace) name(user string) string {
-	for _, p := range w.who {
-		if p.account == user {
-			return p.Name
-		}
-	}
-	return "footnote"
-}
-
-func (w *workspace) tint(user string) int {
-	for _, p := range w.who {
-		if p.account == user {
-			return p.Tint
-		}
-	}
-	return 0
-}
-
 // seen lists what the person sees in the place: the channel's messages, and
 // those to them alone.
 func (w *workspace) seen(as person, in place) []slacktest.Message {
@@ -140,11 +122,11 @@ func (w *workspace) look(as person, in place) room {
 	return r
 }
 
-func (w *workspace) blocks() *blocks { return &blocks{names: w.name} }
+func (w *workspace) blocks() *blocks { return &blocks{names: w.who.name} }
 
 func (w *workspace) message(m slacktest.Message) message {
 	b := w.blocks()
-	v := message{ID: m.TS, Who: w.name(m.User), Tint: w.tint(m.User), App: m.AppID != "", At: stampOf(m.TS), Only: m.To != ""}
+	v := message{ID: m.TS, Who: w.who.name(m.User), Tint: w.who.tint(m.User), App: m.AppID != "", At: stampOf(m.TS), Only: m.To != ""}
 	if v.Body = b.show(m.Blocks); v.Body == "" {
 		v.Body = template.HTML("<div class=\"said\">" + template.HTMLEscapeString(m.Text) + "</div>")
 	}

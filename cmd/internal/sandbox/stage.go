@@ -17,6 +17,28 @@ type person struct {
 	account string // as the platform names them
 }
 
+// crowd is everybody but the bot.
+type crowd []person
+
+// name is that of an account; one of nobody here is the bot's.
+func (c crowd) name(account string) string {
+	for _, p := range c {
+		if p.account == account {
+			return p.Name
+		}
+	}
+	return "footnote"
+}
+
+func (c crowd) tint(account string) int {
+	for _, p := range c {
+		if p.account == account {
+			return p.Tint
+		}
+	}
+	return 0
+}
+
 // place is a channel, or the conversation with the bot.
 type place struct {
 	ID    string // as the page names it: general, dm
