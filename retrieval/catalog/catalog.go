@@ -33,6 +33,7 @@ import (
 
 	"footnote/models"
 	"footnote/retrieval"
+	"footnote/retrieval/doctree"
 	"footnote/retrieval/journal"
 )
 
@@ -101,6 +102,8 @@ type Record struct {
 	Chunks     int      `json:"chunks"`
 	Truncated  int      `json:"truncated"` // chunks cut at the embedder's window
 	Warnings   []string `json:"warnings,omitempty"`
+
+	Facts doctree.Facts `json:"facts,omitzero"` // what extraction knows beyond the text: pages read of all, and the like
 
 	Changes []Change `json:"changes"` // oldest first, the latest 24
 }

@@ -53,6 +53,7 @@ type Tree struct {
 	Sections []Section // in reading order
 	Marks    []Mark    // sorted, not overlapping
 	Warnings []string  // what an operator should know, for example lost bytes
+	Facts    Facts     // pages read of all, and the like
 
 	places index
 }

@@ -9,6 +9,7 @@ import (
 	"footnote/acl"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/doctree"
 )
 
 // job is a document on its way through the stages. One stage at a time has it.
@@ -160,7 +161,7 @@ func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Co
 		return nil, err
 	}
 	rec.Revision, rec.Bytes, rec.Declared = RevisionOf(content.Data), len(content.Data), nil
-	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings = catalog.Stamp{}, 0, 0, 0, nil
+	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings, rec.Facts = catalog.Stamp{}, 0, 0, 0, nil, doctree.Facts{}
 	j := &job{item: it, rec: rec, content: content, moved: moved, release: func() { r.inFlight.Release(weight) }}
 	return j, r.enter(&j.rec, catalog.Queued)
 }

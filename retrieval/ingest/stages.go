@@ -104,7 +104,7 @@ func (r *run) admit(ctx context.Context, j *job, tree doctree.Tree) error {
 	if tree.Access != nil {
 		j.rec.Declared = texts(list)
 	}
-	j.rec.Warnings, j.rec.Access = tree.Warnings, texts(list)
+	j.rec.Warnings, j.rec.Facts, j.rec.Access = tree.Warnings, tree.Facts, texts(list)
 	j.pub.Access = list
 	j.pub.Document = retrieval.Document{
 		ID: j.rec.ID, Revision: j.rec.Revision, Path: j.rec.Path, Title: tree.Title, Format: tree.Format,

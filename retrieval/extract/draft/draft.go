@@ -25,6 +25,8 @@ import (
 type Document struct {
 	// Place is where the next blocks lie in the source, as a fragment.
 	Place string
+	// Facts go into the tree as they are.
+	Facts doctree.Facts
 
 	limits   bounds.Limits
 	out      strings.Builder
@@ -231,7 +233,7 @@ func (d *Document) Tree(title string, next *doctree.Map) (doctree.Tree, error) {
 		return doctree.Tree{}, d.err
 	}
 	t := doctree.New(d.out.String(), d.source.Through(next))
-	t.Title, t.Warnings = line(title), d.warnings
+	t.Title, t.Warnings, t.Facts = line(title), d.warnings, d.Facts
 	o := doctree.Outline{Title: t.Title}
 	for i, s := range d.sections {
 		if s.Level > 0 {

@@ -34,6 +34,7 @@ func ReadSlides(ctx context.Context, data []byte, password string, l bounds.Limi
 		return doctree.Tree{}, bounds.Refuse("the presentation has %d slides, the limit is %d: split it", len(parts), l.Pages)
 	}
 	k := deck{ctx: ctx, p: p, d: draft.New(l, false)}
+	k.d.Facts = doctree.Facts{Unit: "slide", Total: len(parts)}
 	for i, part := range parts {
 		if err := k.slide(i+1, part); err != nil {
 			return doctree.Tree{}, err
@@ -87,8 +88,10 @@ func (k *deck) slide(n int, part string) error {
 	}
 	if s.hidden {
 		k.hidden++
+		k.d.Facts.Hidden = append(k.d.Facts.Hidden, fmt.Sprintf("slide %d", n))
 		return nil
 	}
+	k.d.Facts.Covered++
 	k.d.Place = fmt.Sprintf("slide=%d", n)
 	title := strings.Join(s.title, " ")
 	if n == 1 {

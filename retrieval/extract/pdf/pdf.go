@@ -188,6 +188,16 @@ func (b *book) warnings(d *draft.Document) {
 	}
 }
 
+// facts counts the pages.
+func (b *book) facts() doctree.Facts {
+	f := doctree.Facts{Unit: "page", Total: b.total, Covered: len(b.pages), Recognised: len(b.seen)}
+	for _, r := range b.seen {
+		f.Confidence += r.confidence
+	}
+	f.Confidence /= max(1, len(b.seen))
+	return f
+}
+
 // numbers lists pages, the first of many.
 func numbers(pages []int) string {
 	var out []string
@@ -203,6 +213,7 @@ func numbers(pages []int) string {
 // tree writes all pages.
 func (b *book) tree(title string) (doctree.Tree, error) {
 	d := draft.New(b.limits, false)
+	d.Facts = b.facts()
 	for _, text := range b.strip() {
 		d.Warn("left out of every page: " + text)
 	}

@@ -43,15 +43,19 @@ func Read(ctx context.Context, data []byte, password string, l bounds.Limits) (d
 	defer func() { _ = f.Close() }() // only read
 	d := draft.New(l, false)
 	var hidden []string
+	d.Facts.Unit = "sheet"
 	for _, name := range f.GetSheetList() {
+		d.Facts.Total++
 		if shown, err := f.GetSheetVisible(name); err == nil && !shown {
 			hidden = append(hidden, name)
 			continue
 		}
+		d.Facts.Covered++
 		if err := sheet(ctx, d, f, name, merged[name]); err != nil {
 			return doctree.Tree{}, err
 		}
 	}
+	d.Facts.Hidden = hidden
 	if len(hidden) > 0 {
 		d.Warn(fmt.Sprintf("left out %d hidden sheets: %s", len(hidden), strings.Join(hidden, ", ")))
 	}
