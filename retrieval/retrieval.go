@@ -98,6 +98,7 @@ type Document struct {
 	ID        DocumentID
 	Revision  Revision
 	Path      string // where the source lies: file path or URL
+	Link      string // opens the original, http or https; "" there is none
 	Title     string
 	Format    string // markdown, html, text, …
 	Language  string // ISO 639-1, "" unknown
@@ -181,6 +182,7 @@ type Passage struct {
 	Chunk    Chunk
 	Title    string
 	Path     string
+	Link     string // as of Document
 	Format   string
 	Language string
 	Modified time.Time

@@ -92,6 +92,9 @@ func (r Renderer) Sources(sources []cite.Source) string {
 		head := fmt.Sprintf("[%d] %s", s.N, r.place(s.Title, s.Section))
 		b.WriteString(r.block(head, "    "))
 		b.WriteString("    " + r.Path(s.Path) + Line(s.Locator) + "\n")
+		if s.Link != "" {
+			b.WriteString("    " + Line(s.Link) + "\n")
+		}
 		b.WriteString(r.indented("“" + Line(s.Quote) + "”"))
 	}
 	return b.String()

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // is not to be seen.
 type page struct {
 	N                     int
-	Title, Path           string
+	Title, Path, Original string // Original: a link of http or https, "" there is none
 	Modified              time.Time
 	Before, Quote, After  string
 	CutBefore, CutAfter   bool
@@ -28,7 +29,7 @@ func show(n int, o bot.Opened, around int) page {
 	text := []rune(o.Document.Canonical)
 	from, to := max(0, o.From-around), min(len(text), o.To+around)
 	p := page{
-		N: n, Title: o.Document.Title, Path: o.Document.Path, Modified: o.Document.Modified, Superseded: o.Superseded,
+		N: n, Title: o.Document.Title, Path: o.Document.Path, Original: original(o.Document.Link), Modified: o.Document.Modified, Superseded: o.Superseded,
 		Before: string(text[from:o.From]), Quote: o.Quote, After: string(text[o.To:to]),
 		CutBefore: from > 0, CutAfter: to < len(text),
 	}
@@ -39,6 +40,15 @@ func show(n int, o bot.Opened, around int) page {
 		p.After = toLineEnd(p.After)
 	}
 	return p
+}
+
+// original is the link if it surely leads to a page.
+func original(link string) string {
+	u, err := url.Parse(link)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return link
 }
 
 // fromLineStart cuts a broken first line off, toLineEnd a broken last one,
@@ -93,7 +103,7 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 {{- end}}
 {{- else if .N}}
 <h1>[{{.N}}] {{.Title}}</h1>
-<p class="about">{{.Path}}{{if not .Modified.IsZero}} · revision of {{date .Modified}}{{end}}</p>
+<p class="about">{{if .Original}}<a href="{{.Original}}" rel="noopener noreferrer nofollow">Original</a>{{else}}{{.Path}}{{end}}{{if not .Modified.IsZero}} · revision of {{date .Modified}}{{end}}</p>
 {{- if .Superseded}}
 <p class="note">This is an earlier revision, the one that the answer cites. The document has changed since.</p>
 {{- end}}

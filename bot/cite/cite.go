@@ -79,6 +79,7 @@ type Source struct {
 	SourceFromByte int                  `json:"source_from_byte"`
 	SourceToByte   int                  `json:"source_to_byte"`
 	Path           string               `json:"path"`
+	Link           string               `json:"link,omitempty"` // opens the original, "" there is none
 	Modified       time.Time            `json:"modified"`
 
 	Chunk retrieval.ChunkID `json:"-"`
@@ -175,7 +176,7 @@ func source(p retrieval.Passage, from, to int) Source {
 		Section: append([]string{}, c.Section...), Locator: locator(c.Locator, start, end),
 		Quote: c.Content[from:to], From: start, To: end,
 		SourceFromByte: c.Span.SourceFrom, SourceToByte: c.Span.SourceTo,
-		Path: p.Path, Modified: p.Modified, Chunk: c.ID,
+		Path: p.Path, Link: p.Link, Modified: p.Modified, Chunk: c.ID,
 	}
 	if width := c.Span.SourceTo - c.Span.SourceFrom; c.Span.SourceTo > 0 {
 		breaks := func(to int) int { return strings.Count(c.Content[:to], "\n") }

@@ -241,7 +241,7 @@ func passages(t *testing.T, s retrieval.Store) {
 	g := create(t, s)
 	modified := time.Date(2026, 5, 4, 3, 2, 1, 987654321, time.UTC)
 	p := Publication("d", "r2", everyone(), "비밀번호 first", "", "third 🙂")
-	p.Document.Modified = modified
+	p.Document.Modified, p.Document.Link = modified, "https://wiki.example.org/d?page=1"
 	c := &p.Chunks[2].Chunk
 	c.Text, c.Kind, c.Section, c.Span.SourceFrom, c.Span.SourceTo = "a header | but other content", "table", nil, 7, 99
 	publish(t, g, Publication("d", "r1", everyone(), "older"), p, Publication("e", "r1", acl.NewList(acl.Group("x")), "hidden"))
@@ -254,7 +254,7 @@ func passages(t *testing.T, s retrieval.Store) {
 	fatal(t, err)
 	var want []retrieval.Passage
 	for _, n := range []int{2, 0, 1, 2} {
-		want = append(want, retrieval.Passage{Chunk: p.Chunks[n].Chunk, Title: "D", Path: "docs/d.md", Format: "markdown", Language: "en", Modified: modified})
+		want = append(want, retrieval.Passage{Chunk: p.Chunks[n].Chunk, Title: "D", Path: "docs/d.md", Link: "https://wiki.example.org/d?page=1", Format: "markdown", Language: "en", Modified: modified})
 	}
 	diff(t, "passages", want, got, cmpopts.EquateEmpty())
 	if none, err := g.Passages(t.Context(), system.Grant(), nil); len(none) != 0 || err != nil {

@@ -155,7 +155,7 @@ func (g *Generation) Passages(ctx context.Context, grant acl.Grant, ids []retrie
 			return nil, fmt.Errorf("loading chunk %s: %w", id, err)
 		}
 		out = append(out, retrieval.Passage{
-			Chunk: c, Title: doc.title, Path: doc.path, Format: doc.format, Language: doc.language, Modified: doc.modified,
+			Chunk: c, Title: doc.title, Path: doc.path, Link: doc.link, Format: doc.format, Language: doc.language, Modified: doc.modified,
 		})
 	}
 	return out, nil
@@ -215,7 +215,7 @@ func (g *Generation) Document(ctx context.Context, grant acl.Grant, id retrieval
 		return retrieval.Document{}, fmt.Errorf("loading document %s: %w", id, storage(err))
 	}
 	return retrieval.Document{
-		ID: r.id, Revision: r.revision, Path: r.path, Title: r.title, Format: r.format,
+		ID: r.id, Revision: r.revision, Path: r.path, Link: r.link, Title: r.title, Format: r.format,
 		Language: r.language, Modified: r.modified, Canonical: string(text),
 	}, nil
 }
@@ -280,7 +280,7 @@ func (g *Generation) publish(p retrieval.Publication) []byte {
 	d := p.Document
 	rec := published{
 		meta: meta{
-			id: d.ID, revision: d.Revision, path: d.Path, title: d.Title, format: d.Format,
+			id: d.ID, revision: d.Revision, path: d.Path, link: d.Link, title: d.Title, format: d.Format,
 			language: d.Language, modified: d.Modified, runes: utf8.RuneCountInString(d.Canonical),
 		},
 		access: p.Access,

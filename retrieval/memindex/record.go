@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"footnote/acl"
@@ -18,6 +19,8 @@ import (
 //	remove      id
 //	set-access  id list
 //	archive     meta                             parts: canonical text of a superseded revision
+//
+// A document with a link has path NUL link in the place of its path.
 //
 // Terms are those that the log has not named before; they take the next term
 // numbers. A chunk is its count of terms and its distinct terms with their
@@ -40,6 +43,7 @@ type meta struct {
 	id       retrieval.DocumentID
 	revision retrieval.Revision
 	path     string
+	link     string
 	title    string
 	format   string
 	language string
@@ -195,7 +199,11 @@ func (e *encoder) list(l acl.List) {
 }
 
 func (e *encoder) meta(m meta) {
-	for _, s := range []string{string(m.id), string(m.revision), m.path, m.title, m.format, m.language} {
+	path := m.path
+	if m.link != "" {
+		path += "\x00" + m.link
+	}
+	for _, s := range []string{string(m.id), string(m.revision), path, m.title, m.format, m.language} {
 		e.string(s)
 	}
 	modified := m.modified.UTC()
@@ -269,6 +277,7 @@ func (d *decoder) meta() meta {
 		id: retrieval.DocumentID(d.string()), revision: retrieval.Revision(d.string()),
 		path: d.string(), title: d.string(), format: d.string(), language: d.string(),
 	}
+	m.path, m.link, _ = strings.Cut(m.path, "\x00")
 	m.modified = time.Unix(int64(d.int())+zeroUnix, int64(d.int())).UTC()
 	m.runes = d.int()
 	return m

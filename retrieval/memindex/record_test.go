@@ -40,7 +40,7 @@ func TestPublishedRoundTrip(t *testing.T) {
 		const dims = 2
 		p := published{
 			meta: meta{
-				id: retrieval.DocumentID(rapid.String().Draw(t, "id")), revision: "r", path: rapid.String().Draw(t, "path"), title: "t", language: "ko",
+				id: retrieval.DocumentID(rapid.String().Draw(t, "id")), revision: "r", path: rapid.StringMatching(`[^\x00]*`).Draw(t, "path"), link: rapid.SampledFrom([]string{"", "https://x.example/a"}).Draw(t, "link"), title: "t", language: "ko",
 				modified: time.Unix(rapid.Int64Range(-1<<33, 1<<33).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(), runes: 7,
 			},
 			access: acl.NewList(acl.Group(rapid.String().Draw(t, "group")), acl.Everyone),

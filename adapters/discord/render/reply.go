@@ -158,13 +158,13 @@ func sources(list []cite.Source, o Options) string {
 	return out
 }
 
-// linkOf is a link that is surely one: of http or https, without anything that
+// linkOf leads to the viewer, where there is one, else to the original. It is surely a link: of http or https, without anything that
 // could end it early.
 func linkOf(s cite.Source, o Options) string {
-	if o.Link == nil {
-		return ""
+	to := s.Link
+	if o.Link != nil {
+		to = o.Link(s)
 	}
-	to := o.Link(s)
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(to, " <>()[]\\\"`|\n\r\t") || units(to) > 512 {
 		return ""

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -289,7 +290,7 @@ func sources(list []cite.Source, o Options) Message {
 		if day := date(s); day != "" {
 			in = append(in, text(" · "+day, "italic"))
 		}
-		for _, l := range []Object{viewerLink(s, o), link(s.Path, "original")} {
+		for _, l := range []Object{viewerLink(s, o), link(cmp.Or(s.Link, s.Path), "original")} {
 			if l != nil {
 				in = append(in, text(" · "), l)
 			}
