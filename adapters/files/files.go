@@ -87,8 +87,12 @@ func New(root string, o Options) (*Folder, error) {
 func (f *Folder) Root() string { return f.root }
 
 // Gone reports that the file system holds nothing at the path. A folder that
-// may not be searched leaves the question open.
+// may not be searched leaves the question open, and so does a path of another
+// kind of source.
 func (f *Folder) Gone(path string) bool {
+	if !filepath.IsAbs(path) {
+		return false
+	}
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }

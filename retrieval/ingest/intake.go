@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"footnote/acl"
@@ -63,7 +64,7 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	if fault != nil {
 		return nil, r.fail(ctx, it, &rec, fault)
 	}
-	rev := RevisionOf(content.Data)
+	rev := content.revision()
 	if r.upToDate(rec, rev) {
 		return nil, r.unchanged(ctx, rec, it)
 	}
@@ -71,7 +72,7 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec.Serving != "" && rec.Declared == nil {
+	if rec.Serving != "" && (rec.Declared == nil || r.bounds(it.Path)) {
 		if err := r.narrow(ctx, rec.ID, it.Access); err != nil {
 			return nil, err
 		}
@@ -79,9 +80,30 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	return r.queue(ctx, it, rec, content, moved)
 }
 
+// sourceOf is the source that answers for the path: this run's, or the one
+// of the others that it lies under.
+func (r *run) sourceOf(path string) Source {
+	for _, s := range r.options.Others {
+		if s.Root() != r.src.Root() && below(s.Root(), path) {
+			return s
+		}
+	}
+	return r.src
+}
+
+func below(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+func (r *run) bounds(path string) bool {
+	_, ok := r.sourceOf(path).(Bounding)
+	return ok
+}
+
 // read loads the source bytes.
 func (r *run) read(ctx context.Context, path string) (Content, *Fault, error) {
-	content, err := r.src.Read(ctx, path)
+	content, err := r.sourceOf(path).Read(ctx, path)
 	var fault *Fault
 	switch {
 	case err == nil:
@@ -104,7 +126,7 @@ func (r *run) upToDate(rec catalog.Record, rev retrieval.Revision) bool {
 
 // unchanged brings the access list up to date and nothing else.
 func (r *run) unchanged(ctx context.Context, rec catalog.Record, it Item) error {
-	list, fault := effective(rec.Declared, it.Access)
+	list, fault := r.effective(rec.Declared, it)
 	if fault != nil {
 		return r.fail(ctx, it, &rec, fault)
 	}
@@ -160,7 +182,7 @@ func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Co
 	if err := r.inFlight.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	rec.Revision, rec.Bytes, rec.Declared = RevisionOf(content.Data), len(content.Data), nil
+	rec.Revision, rec.Bytes, rec.Declared = content.revision(), len(content.Data), nil
 	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings, rec.Facts = catalog.Stamp{}, 0, 0, 0, nil, doctree.Facts{}
 	j := &job{item: it, rec: rec, content: content, moved: moved, release: func() { r.inFlight.Release(weight) }}
 	return j, r.enter(&j.rec, catalog.Queued)
@@ -179,7 +201,20 @@ func (r *run) enter(rec *catalog.Record, s catalog.State) error {
 // effective joins the two places where access is given.
 //
 // SECURITY: the front matter goes before the source's rules; a list that was
-// given but cannot be used refuses, and so does none at all.
+// given but cannot be used refuses, and so does none at all. A source that
+// bounds access is not widened by what somebody wrote into a document.
+func (r *run) effective(declared []string, it Item) (acl.List, *Fault) {
+	list, fault := effective(declared, it.Access)
+	if fault == nil && r.bounds(it.Path) {
+		for _, p := range list.Principals() {
+			if !slices.Contains(it.Access.Principals(), p) {
+				return acl.List{}, &Fault{Refused: true, Reason: fmt.Sprintf("its front matter gives access to %s, and the list that it was sent with does not; name them there as well, or take access: out of the front matter", p)}
+			}
+		}
+	}
+	return list, fault
+}
+
 func effective(declared []string, rules acl.List) (acl.List, *Fault) {
 	if declared != nil {
 		list, err := acl.ParseList(declared)

@@ -27,6 +27,7 @@ const Version = "1"
 type Options struct {
 	Chunk    chunk.Options                    // Count and, if 0, Budget are filled from the embedder
 	Cache    *Cache                           // of the same embedder; nil: every text is embedded
+	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
 	Progress func(Event)                      // called one at a time, must not block

@@ -159,8 +159,7 @@ func (r *run) takeOver() {
 // owns reports that the source answers for the path: it lies under the root,
 // and not under a folder that could not be read.
 func (r *run) owns(path string) bool {
-	rel, err := filepath.Rel(r.src.Root(), path)
-	if err != nil || !filepath.IsLocal(rel) {
+	if !below(r.src.Root(), path) {
 		return false
 	}
 	for dir := path; ; dir = filepath.Dir(dir) {

@@ -40,6 +40,26 @@ type Item struct {
 type Content struct {
 	Data     []byte
 	Modified time.Time
+
+	// What only a source knows that got the document from elsewhere.
+	Name     string             // its ending names the format; "" the path's
+	Title    string             // "" the document's own
+	Link     string             // opens the original, "" there is none
+	Revision retrieval.Revision // changes with all of the above; "" RevisionOf(Data)
+}
+
+func (c Content) revision() retrieval.Revision {
+	if c.Revision != "" {
+		return c.Revision
+	}
+	return RevisionOf(c.Data)
+}
+
+// Bounding is a Source whose access lists bound what the front matter of its
+// documents may say: it may name fewer than the list, never others.
+type Bounding interface {
+	Source
+	BoundsAccess()
 }
 
 // Fault says why a document, or a folder and all below it, is not taken in.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,12 @@ func (r *run) parse(ctx context.Context, j *job) error {
 	limited, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
 	tree, err := guarded(limited, func() (doctree.Tree, error) {
-		return r.extract(limited, extract.Source{Path: j.rec.Path, Data: j.content.Data})
+		return r.extract(limited, extract.Source{Path: cmp.Or(j.content.Name, j.rec.Path), Data: j.content.Data})
 	})
 	if err != nil {
 		return r.extractFault(limited, err)
 	}
+	tree.Title = cmp.Or(j.content.Title, tree.Title)
 	if err := r.admit(ctx, j, tree); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (r *run) extractFault(ctx context.Context, err error) error {
 //
 // SECURITY: before this no text of the document has left the extractor.
 func (r *run) admit(ctx context.Context, j *job, tree doctree.Tree) error {
-	list, fault := effective(tree.Access, j.item.Access)
+	list, fault := r.effective(tree.Access, j.item)
 	if fault != nil {
 		return fault
 	}
@@ -107,7 +109,7 @@ func (r *run) admit(ctx context.Context, j *job, tree doctree.Tree) error {
 	j.rec.Warnings, j.rec.Facts, j.rec.Access = tree.Warnings, tree.Facts, texts(list)
 	j.pub.Access = list
 	j.pub.Document = retrieval.Document{
-		ID: j.rec.ID, Revision: j.rec.Revision, Path: j.rec.Path, Title: tree.Title, Format: tree.Format,
+		ID: j.rec.ID, Revision: j.rec.Revision, Path: j.rec.Path, Link: j.content.Link, Title: tree.Title, Format: tree.Format,
 		Language: tree.Language, Modified: j.content.Modified, Canonical: tree.Canonical,
 	}
 	j.content.Data = nil
