@@ -84,6 +84,7 @@ type Stamp struct {
 type Record struct {
 	ID        retrieval.DocumentID `json:"id"`
 	Path      string               `json:"path"`
+	Source    string               `json:"source,omitempty"` // that took it in, by name; "" none of the configured ones
 	State     State                `json:"state"`
 	Reason    string               `json:"reason,omitempty"`    // of failed and refused
 	Retryable bool                 `json:"retryable,omitempty"` // the same bytes may succeed later
@@ -91,8 +92,12 @@ type Record struct {
 	Revision retrieval.Revision `json:"revision,omitempty"` // of the bytes that State speaks of
 	Serving  retrieval.Revision `json:"serving,omitempty"`  // in the index; "" none
 
-	// Declared is the access list of the document's own front matter, nil if
+	Attempts  int                `json:"attempts,omitempty"`  // on these bytes, that failed
+
+	// Rules is the access list that its source's rules gave when Revision was
+	// read. Declared is the access list of the document's own front matter, nil if
 	// it has none; Access is the list in force.
+	Rules    []string `json:"rules,omitempty"`
 	Declared []string `json:"declared,omitempty"`
 	Access   []string `json:"access,omitempty"`
 

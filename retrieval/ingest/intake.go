@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,11 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	if it.Fault != nil {
 		return nil, r.fail(ctx, it, &rec, it.Fault)
 	}
+	if known {
+		if done, err := r.asSeen(ctx, it, rec); done || err != nil {
+			return nil, err
+		}
+	}
 	content, fault, err := r.read(ctx, it.Path)
 	if err != nil {
 		return nil, err
@@ -65,8 +71,9 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 		return nil, r.fail(ctx, it, &rec, fault)
 	}
 	rev := content.revision()
-	if r.upToDate(rec, rev) {
-		return nil, r.unchanged(ctx, rec, it)
+	r.seen[it.Path] = sight{it.Mark, rev}
+	if done, err := r.asBefore(ctx, it, rec, rev); done || err != nil {
+		return nil, err
 	}
 	moved, err := r.adopt(&rec, rev)
 	if err != nil {
@@ -99,6 +106,30 @@ func below(root, path string) bool {
 func (r *run) bounds(path string) bool {
 	_, ok := r.sourceOf(path).(Bounding)
 	return ok
+}
+
+// asSeen settles an item whose mark says that it holds what was read before.
+func (r *run) asSeen(ctx context.Context, it Item, rec catalog.Record) (done bool, err error) {
+	last := r.seen[it.Path]
+	if it.Mark == "" || it.Mark != last.mark {
+		return false, nil
+	}
+	return r.asBefore(ctx, it, rec, last.revision)
+}
+
+// asBefore settles an item that is up to date, and one that failed or was
+// refused with the same bytes and rules and need not be tried again.
+func (r *run) asBefore(ctx context.Context, it Item, rec catalog.Record, rev retrieval.Revision) (done bool, err error) {
+	if r.upToDate(rec, rev) {
+		return true, r.unchanged(ctx, rec, it)
+	}
+	ended := rec.State == catalog.Failed || rec.State == catalog.Refused
+	if !ended || r.how.Again == nil || !r.promoted || rec.Revision != rev || !slices.Equal(rec.Rules, texts(it.Access)) || r.how.Again(rec) {
+		return false, nil
+	}
+	r.trouble(rec)
+	r.settle(rec, "")
+	return true, nil
 }
 
 // read loads the source bytes.
@@ -134,8 +165,10 @@ func (r *run) unchanged(ctx context.Context, rec catalog.Record, it Item) error 
 	if err != nil {
 		return err
 	}
-	if changed || rec.State != catalog.Published {
-		rec.Access = texts(list)
+	changed = changed || !slices.Equal(rec.Access, texts(list)) // narrowed before
+	foreign := r.how.Name != "" && rec.Source != r.how.Name
+	if changed || foreign || rec.State != catalog.Published {
+		rec.Access, rec.Source = texts(list), cmp.Or(r.how.Name, rec.Source)
 		rec.Enter(catalog.Published, r.options.Now())
 		if err := r.catalog.Put(rec); err != nil {
 			return err
@@ -147,19 +180,25 @@ func (r *run) unchanged(ctx context.Context, rec catalog.Record, it Item) error 
 		r.report.AccessChanged++
 	}
 	r.mu.Unlock()
-	r.settle(rec)
+	effect := Effect("")
+	if changed {
+		effect = AccessChange
+	}
+	r.settle(rec, effect)
 	return nil
 }
 
 // adopt finds out whether the content of an unknown path is a known document
 // that has moved: same bytes, and nothing lies at its old path any more. Then
-// rec becomes that document's.
+// rec becomes that document's. One that was removed in between comes back.
 func (r *run) adopt(rec *catalog.Record, rev retrieval.Revision) (bool, error) {
 	if rec.Serving != "" {
 		return false, nil
 	}
-	for _, old := range r.catalog.List() {
-		if old.Serving != rev || r.listed[old.Path] || !r.src.Gone(old.Path) {
+	for _, id := range r.served[rev] {
+		old, _ := r.catalog.Get(id)
+		was := old.Serving == rev || old.State == catalog.Removed && old.Revision == rev
+		if !was || old.ID == rec.ID || r.listed[old.Path] || !r.src.Gone(old.Path) {
 			continue
 		}
 		path, now := rec.Path, r.options.Now()
@@ -182,7 +221,12 @@ func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Co
 	if err := r.inFlight.Acquire(ctx, weight); err != nil {
 		return nil, err
 	}
-	rec.Revision, rec.Bytes, rec.Declared = content.revision(), len(content.Data), nil
+	rev := content.revision()
+	if rec.State != catalog.Failed || rec.Revision != rev {
+		rec.Attempts = 0
+	}
+	rec.Revision, rec.Bytes, rec.Declared = rev, len(content.Data), nil
+	rec.Rules, rec.Source = texts(it.Access), cmp.Or(r.how.Name, rec.Source)
 	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings, rec.Facts = catalog.Stamp{}, 0, 0, 0, nil, doctree.Facts{}
 	j := &job{item: it, rec: rec, content: content, moved: moved, release: func() { r.inFlight.Release(weight) }}
 	return j, r.enter(&j.rec, catalog.Queued)
@@ -194,7 +238,7 @@ func (r *run) enter(rec *catalog.Record, s catalog.State) error {
 	if err := r.catalog.Put(*rec); err != nil {
 		return err
 	}
-	r.say(*rec)
+	r.say(*rec, "")
 	return nil
 }
 
@@ -310,16 +354,21 @@ func (r *run) fail(ctx context.Context, it Item, rec *catalog.Record, fault *Fau
 	} else if err := r.keep(rec, fault); err != nil {
 		return err
 	}
+	r.trouble(*rec)
+	r.settle(*rec, "")
+	return nil
+}
+
+// trouble reports a document that was not taken in.
+func (r *run) trouble(rec catalog.Record) {
 	t := Trouble{ID: rec.ID, Path: rec.Path, Reason: rec.Reason, Retryable: rec.Retryable}
 	r.mu.Lock()
-	if fault.Refused {
+	defer r.mu.Unlock()
+	if rec.State == catalog.Refused {
 		r.report.Refused = append(r.report.Refused, t)
 	} else {
 		r.report.Failed = append(r.report.Failed, t)
 	}
-	r.mu.Unlock()
-	r.settle(*rec)
-	return nil
 }
 
 // withdraw takes the document out of the index, then says so in the catalog:
@@ -362,25 +411,29 @@ func (r *run) note(rec *catalog.Record, s catalog.State, fault *Fault) error {
 	}
 	rec.Enter(s, r.options.Now())
 	rec.Reason, rec.Retryable = reason, fault.Retryable
+	if rec.Source = cmp.Or(r.how.Name, rec.Source); s == catalog.Failed {
+		rec.Attempts++
+	}
 	return r.catalog.Put(*rec)
 }
 
 // settle counts a document as done and tells so.
-func (r *run) settle(rec catalog.Record) {
+func (r *run) settle(rec catalog.Record, e Effect) {
 	r.mu.Lock()
 	r.settled++
 	r.mu.Unlock()
-	r.say(rec)
+	r.say(rec, e)
 }
 
 // say reports progress, one event at a time.
-func (r *run) say(rec catalog.Record) {
-	if r.options.Progress == nil {
-		return
-	}
+func (r *run) say(rec catalog.Record, e Effect) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.options.Progress(Event{ID: rec.ID, Path: rec.Path, State: rec.State, Reason: rec.Reason, Done: r.settled, Total: len(r.items)})
+	for _, to := range []func(Event){r.options.Progress, r.how.Told} {
+		if to != nil {
+			to(Event{ID: rec.ID, Path: rec.Path, State: rec.State, Reason: rec.Reason, Effect: e, Done: r.settled, Total: r.settling})
+		}
+	}
 }
 
 func texts(l acl.List) []string {

@@ -84,6 +84,13 @@ type Pipeline struct {
 	extract func(context.Context, extract.Source) (doctree.Tree, error)
 
 	turn sync.Mutex
+	seen map[string]sight // by path; used by the reader of the run whose turn it is
+}
+
+// sight is what was read at a path.
+type sight struct {
+	mark     string
+	revision retrieval.Revision
 }
 
 // New makes a pipeline. It takes over none of its arguments: the caller
@@ -91,7 +98,7 @@ type Pipeline struct {
 func New(store retrieval.Store, cat *catalog.Catalog, embedder models.Embedder, o Options) *Pipeline {
 	o = o.filled(embedder)
 	chunker := fmt.Sprintf("%s %s budget=%d size=%d overlap=%d", chunk.Version, o.Chunk.Strategy, o.Chunk.Budget, o.Chunk.Size, o.Chunk.Overlap)
-	p := &Pipeline{store: store, catalog: cat, embedder: embedder, options: o, extract: extract.Extract}
+	p := &Pipeline{store: store, catalog: cat, embedder: embedder, options: o, extract: extract.Extract, seen: map[string]sight{}}
 	p.manifest = retrieval.Manifest{Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: embedder.Info()}
 	p.stamp = catalog.Stamp{Pipeline: Version, Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: embedder.Info()}
 	return p
@@ -105,6 +112,23 @@ func (p *Pipeline) Stamp() catalog.Stamp { return p.stamp }
 type How struct {
 	Prune   bool // withdraw what lies under the source's root and is no longer listed
 	Rebuild bool // build a new generation whatever there is, even over a damaged one
+
+	// Name is the source's. Documents remember it, so that of two sources
+	// with nested roots neither withdraws what is the other's. "": no name.
+	Name string
+	// MaxRemoved is the greatest share of the source's documents, from 0 to 1,
+	// that a pruning run removes. One or two documents are always removed,
+	// unless nothing else is left: then the folder is more likely not mounted.
+	// 0: no bound.
+	MaxRemoved float64
+	// Only limits the run to what lies at these paths or below them; nil: all.
+	// A run that builds a new generation is not limited.
+	Only []string
+	// Again says whether a document that failed or was refused is tried again
+	// although nothing about it has changed; nil: always.
+	Again func(catalog.Record) bool
+	// Told is called like Options.Progress, for this run.
+	Told func(Event)
 }
 
 // Ingest brings the index up to date with the source. Troubles of documents
@@ -122,7 +146,9 @@ func (p *Pipeline) Ingest(ctx context.Context, src Source, how How) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	err = r.flow(ctx)
+	if err = r.ahead(ctx); err == nil {
+		err = r.flow(ctx)
+	}
 	if err == nil {
 		err = r.finish(ctx)
 	}

@@ -15,8 +15,27 @@ type Event struct {
 	Path   string
 	State  catalog.State
 	Reason string // of failed and refused
+	Effect Effect
 	Done   int
 	Total  int
+}
+
+// Effect is what came in force with an event, in every search and in every
+// opening of a source at once.
+type Effect string
+
+// The effects; "" is none.
+const (
+	Renewal      Effect = "content" // a revision was published
+	AccessChange Effect = "access"  // the access list was replaced
+	Removal      Effect = "removal" // the document is gone
+)
+
+// Held says that a run did not remove what is missing, because it would have
+// been too much at once.
+type Held struct {
+	Missing int // documents that would have been removed
+	Of      int // documents of the source
 }
 
 // Trouble is a document that was not taken in.
@@ -36,7 +55,8 @@ type Report struct {
 	Removed       int
 	Failed        []Trouble // ordered by path
 	Refused       []Trouble
-	Missing       []string // published, but no longer in the source; kept, since the run did not prune
+	Missing       []string // published, but no longer in the source; kept, since the run did not prune, or by Held
+	Held          *Held    // nil: nothing was held back
 
 	Chunks    int // of the documents published in this run
 	Truncated int // of Chunks: cut at the window
@@ -61,7 +81,10 @@ func (r Report) String() string {
 	if r.AccessChanged > 0 {
 		fmt.Fprintf(&b, "%d unchanged documents have a new access list\n", r.AccessChanged)
 	}
-	if n := len(r.Missing); n > 0 {
+	switch n := len(r.Missing); {
+	case r.Held != nil:
+		fmt.Fprintf(&b, "%d of %d documents are no longer in the source: too many to remove unasked, so that none was\n", r.Held.Missing, r.Held.Of)
+	case n > 0:
 		fmt.Fprintf(&b, "%d documents are no longer in the source and were kept; prune to remove them\n", n)
 	}
 	if r.Withheld != "" {

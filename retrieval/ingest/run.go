@@ -27,8 +27,11 @@ type run struct {
 	src    Source
 	how    How
 	items  []Item
-	listed map[string]bool // paths of the source's own items
-	closed map[string]bool // of those, the faulted: what lies below is unknown
+	listed map[string]bool                               // paths of the source's own items
+	closed map[string]bool                               // of those, the faulted: what lies below is unknown
+	owned  int                                           // published documents of the source at the start
+	held   bool                                          // nothing that is missing is removed
+	served map[retrieval.Revision][]retrieval.DocumentID // of the catalog at the start: what may have moved
 
 	target     retrieval.Generation // written
 	targetName string
@@ -41,6 +44,7 @@ type run struct {
 	left     map[retrieval.DocumentID]bool                   // of before: failed, may pass; they keep current in use
 	promoted bool
 	settled  int
+	settling int // items that are to be settled
 	report   Report
 }
 
@@ -64,6 +68,8 @@ func (p *Pipeline) start(ctx context.Context, src Source, how How, items []Item)
 	if err := r.reconcile(ctx); err != nil {
 		return nil, err
 	}
+	r.arrange()
+	r.assess()
 	r.takeOver()
 	r.report.Window, r.report.Generation = p.manifest.Embedder.Window, r.targetName
 	return r, nil
@@ -144,7 +150,7 @@ func (r *run) takeOver() {
 	for _, rec := range r.catalog.List() {
 		info, served := r.before[rec.ID]
 		lost := r.current == nil && rec.State == catalog.Queued && rec.Access != nil
-		if r.listed[rec.Path] || r.how.Prune && r.owns(rec.Path) || !served && !lost {
+		if r.listed[rec.Path] || r.prunes() && r.owns(rec) || !served && !lost {
 			continue
 		}
 		it := Item{Path: rec.Path, Access: info.Access, takenOver: rec.ID}
@@ -156,9 +162,13 @@ func (r *run) takeOver() {
 	r.items = append(slices.Clone(r.items), more...)
 }
 
-// owns reports that the source answers for the path: it lies under the root,
-// and not under a folder that could not be read.
-func (r *run) owns(path string) bool {
+// owns reports that the source answers for the document: no other one took it
+// in, and it lies under the root, not under a folder that could not be read.
+func (r *run) owns(rec catalog.Record) bool {
+	if rec.Source != "" && r.how.Name != "" && rec.Source != r.how.Name {
+		return false
+	}
+	path := rec.Path
 	if !below(r.src.Root(), path) {
 		return false
 	}
@@ -245,32 +255,14 @@ func (r *run) finish(ctx context.Context) error {
 	return r.replaceCurrent(ctx)
 }
 
-// unlisted deals with documents of this source that it no longer lists.
-func (r *run) unlisted(ctx context.Context) error {
-	for _, rec := range r.catalog.List() {
-		if rec.State == catalog.Removed || r.listed[rec.Path] || !r.owns(rec.Path) {
-			continue
-		}
-		if rec.Serving != "" && !r.how.Prune {
-			r.report.Missing = append(r.report.Missing, rec.Path)
-			continue
-		}
-		served := rec.Serving != ""
-		if err := r.withdraw(ctx, &rec, catalog.Removed, &Fault{}); err != nil {
-			return err
-		}
-		if served {
-			r.report.Removed++
-		}
-		r.say(rec)
-	}
-	return nil
-}
-
 // replaceCurrent promotes the shadow unless a document that is in use would
 // be lost. What the shadow holds beyond the current generation and this run is
 // from before something was removed, and goes.
 func (r *run) replaceCurrent(ctx context.Context) error {
+	if r.held {
+		r.report.Withheld = "documents are missing from its source, more than are removed unasked"
+		return nil
+	}
 	if n := len(r.left); n > 0 {
 		r.report.Withheld = fmt.Sprintf("%d documents of the present one could not be taken over; repair or remove them and ingest again", n)
 		return nil

@@ -30,6 +30,10 @@ type Item struct {
 	Path   string   // absolute and clean
 	Access acl.List // what the source's rules give; zero: no rule speaks
 	Fault  *Fault   // nil: the document can be read
+	Bytes  int64    // its size; 0: not known
+	// Mark changes whenever the content may have changed, so that what was
+	// read under the same mark need not be read again; "": it must be read.
+	Mark string
 
 	// takenOver marks a document of the current generation that the source
 	// does not list and a new generation must not lose.

@@ -252,7 +252,7 @@ func (r *run) publish(ctx context.Context, j *job) error {
 		return err
 	}
 	j.release()
-	r.settle(j.rec)
+	r.settle(j.rec, Renewal)
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (r *run) published(ctx context.Context, j *job) error {
 			return err
 		}
 	}
-	j.rec.Serving = j.rec.Revision
+	j.rec.Serving, j.rec.Attempts = j.rec.Revision, 0
 	j.rec.Enter(catalog.Published, r.options.Now())
 	if err := r.catalog.Put(j.rec); err != nil {
 		return err
