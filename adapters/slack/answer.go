@@ -26,6 +26,7 @@ type place struct {
 	room            bool   // others read it
 	pointer         bool   // tell the asker in the channel where the reply is
 	note            string // said above the reply
+	beside          bool   // what is said replaces nothing
 }
 
 // Texts that people get instead of an answer.
@@ -35,6 +36,7 @@ const (
 	sayOff       = "I do not answer in this channel. Write me a direct message instead."
 	sayUnsure    = "I cannot check right now what you may read. Please ask again in a minute."
 	sayPointer   = "I have answered you in a direct message."
+	sayOnlyYou   = "Only you see this answer."
 	sayHidden    = "I cannot check right now who can read here, so only you see this answer."
 	sayNotShared = "I have not posted it: not everyone there may read these sources."
 	sayFiles     = "I read the text of your message, not the files."
@@ -136,7 +138,7 @@ func (a *Adapter) place(ctx context.Context, q question) (place, desk.Result, er
 		own.channel, own.thread = q.Channel, q.Thread
 		return own, desk.Result{}, nil
 	case q.Kind == kindCommand || q.Kind == kindShortcut:
-		own.respond = q.Respond
+		own.respond, own.note = q.Respond, sayOnlyYou
 		return own, desk.Result{}, nil
 	case q.private():
 		own.pointer = true

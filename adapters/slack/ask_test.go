@@ -44,35 +44,29 @@ func TestMentionIsAnsweredInItsThread(t *testing.T) {
 func TestOneAnswerHoweverDelivered(t *testing.T) {
 	t.Parallel()
 	cases := map[string]slacktest.Delivery{
-		"S24 once":                                 {},
-		"S26 copies with the same envelope":        {Copies: 3},
-		"S26 copies with new event ids":            {NewIDs: 3},
-		"S28 copies late":                          {NewIDs: 2, CopyDelay: 40 * time.Millisecond},
-		"S30 mention, then message":                {Both: true, PairGap: 20 * time.Millisecond},
-		"S30 message, then mention":                {Both: true, MessageFirst: true, PairGap: 20 * time.Millisecond},
-		"S30 both at once, twice":                  {Both: true, NewIDs: 1},
-		"TestCase_D2 only the copy marked retry 1": {RetryNum: 1},
-		"S36 only the message event":               {Both: true, NoMention: true},
-		"S37 the edit added the mention":           {Edited: true},
+		"S-24 once": {},
+		"S-26 B-03 copies with the same envelope": {Copies: 3},
+		"S-26 B-02 copies with new event ids":     {NewIDs: 3},
+		"S-28 B-04 copies late":                   {NewIDs: 2, CopyDelay: 40 * time.Millisecond},
+		"S-30 B-05 mention, then message":         {Both: true, PairGap: 20 * time.Millisecond},
+		"S-30 B-06 message, then mention":         {Both: true, MessageFirst: true, PairGap: 20 * time.Millisecond},
+		"C-05 S-30 both at once, twice":           {Both: true, NewIDs: 1},
+		"S-36 B-23 only the message event":        {Both: true, NoMention: true},
+		"S-37 B-24 the edit added the mention":    {Edited: true},
 	}
 	for name, d := range cases {
 		for _, mode := range []slack.Mode{slack.Socket, slack.HTTP} {
-			t.Run(fmt.Sprintf("%s by %s", name, mode), func(t *testing.T) {
-				t.Parallel()
-				s := fresh(t)
-				p := start(t, s, newStore(t, handbook), over(mode))
-				q := s.Mention("U0ADA", "C0GENERAL", qHandbook, d)
-				p.answer(q)
-				p.done()
-				if n := answers(s.Everything(q.Channel)); n != 1 {
-					t.Errorf("%d answers", n)
-				}
-			})
+			t.Run(fmt.Sprintf("%s by %s", name, mode), func(t *testing.T) { deliveredOnce(t, mode, d) })
 		}
 	}
 }
 
-func TestCase_D2(t *testing.T) { deliveredOnce(t, slacktest.Delivery{RetryNum: 1}) }
+// B-01: the copy that is marked as a retry may be the only one.
+func TestCase_D2(t *testing.T) {
+	for _, mode := range []slack.Mode{slack.Socket, slack.HTTP} {
+		t.Run(fmt.Sprintf("S-10 B-01 by %s", mode), func(t *testing.T) { deliveredOnce(t, mode, slacktest.Delivery{RetryNum: 1}) })
+	}
+}
 
 // Both orders of the two events, at any distance.
 func TestCase_D4(t *testing.T) {
@@ -89,11 +83,11 @@ func TestCase_D4(t *testing.T) {
 	}
 }
 
-func deliveredOnce(t *testing.T, d slacktest.Delivery) {
+func deliveredOnce(t *testing.T, mode slack.Mode, d slacktest.Delivery) {
 	t.Helper()
 	t.Parallel()
 	s := fresh(t)
-	p := start(t, s, newStore(t, handbook))
+	p := start(t, s, newStore(t, handbook), over(mode))
 	p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook, d))
 	p.done()
 	if n := answers(s.Everything("C0GENERAL")); n != 1 {
@@ -124,24 +118,26 @@ func TestCase_D5(t *testing.T) {
 // edits unless they are switched on.
 func TestCase_D6(t *testing.T) {
 	t.Parallel()
-	s := fresh(t)
-	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Edits = true }))
-	q := s.DM("U0ADA", qHandbook)
-	a := p.answer(q)
-	for range 10 {
-		s.Touch(q)
-		s.Touch(a)
-	}
-	p.done()
-	if n := answers(s.Everything(q.Channel)); n != 1 {
-		t.Errorf("%d answers", n)
-	}
-	s.Edit(q, qLeaflet)
-	p.quiet()
-	s.Eventually("a second answer", func() bool { return answers(s.Everything(q.Channel)) == 2 })
+	t.Run("B-26 changes that change no words", func(t *testing.T) {
+		s := fresh(t)
+		p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Edits = true }))
+		q := s.DM("U0ADA", qHandbook)
+		a := p.answer(q)
+		for range 10 {
+			s.Touch(q)
+			s.Touch(a)
+		}
+		p.done()
+		if n := answers(s.Everything(q.Channel)); n != 1 {
+			t.Errorf("%d answers", n)
+		}
+		s.Edit(q, qLeaflet)
+		p.quiet()
+		s.Eventually("a second answer", func() bool { return answers(s.Everything(q.Channel)) == 2 })
+	})
 }
 
-func TestS38EditsAreOffByDefault(t *testing.T) {
+func TestS38B25EditsAreOffByDefault(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
@@ -158,17 +154,17 @@ func TestS38EditsAreOffByDefault(t *testing.T) {
 func TestNoQuestions(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
-		"S33 own answer that names the bot": "event_app_mention_own", "S33 another bot": "event_app_mention_from_bot",
-		"S33 bot without subtype": "event_message_bot_no_subtype", "S33 bot_message": "event_message_bot_message",
-		"S33 Slackbot": "event_message_slackbot", "S33 nobody": "event_message_no_user", "S33 hidden": "event_message_hidden",
-		"S35 join": "event_message_channel_join", "S35 huddle": "event_message_huddle_thread", "S35 reminder": "event_message_reminder_add",
-		"S35 a subtype of the future": "event_message_a_subtype_of_the_future", "S38 unfurl": "event_message_changed_unfurl",
-		"S38 reply count": "event_message_changed_reply_count", "TestCase_D7 own edit": "event_message_changed_own",
-		"S52 another installation": "event_app_mention_other_installation", "S13 deliveries cut short": "other_app_rate_limited",
-		"S104 assistant thread": "event_assistant_thread_started", "S104 its context": "event_assistant_thread_context_changed",
-		"S83 stopped": "event_agent_session_stopped", "LS04 an event of the future": "event_an_event_of_the_future",
-		"LS04 an unknown interaction": "other_unknown_interaction", "TestCase_D15 plain post": "event_message_channels",
-		"B07 group members": "event_subteam_members_changed",
+		"S-33 own answer that names the bot": "event_app_mention_own", "S-33 another bot": "event_app_mention_from_bot",
+		"S-33 B-20 bot without subtype": "event_message_bot_no_subtype", "S-33 bot_message": "event_message_bot_message",
+		"S-33 Slackbot": "event_message_slackbot", "S-33 nobody": "event_message_no_user", "S-33 hidden": "event_message_hidden",
+		"S-35 join": "event_message_channel_join", "S-35 huddle": "event_message_huddle_thread", "S-35 reminder": "event_message_reminder_add",
+		"S-35 a subtype of the future": "event_message_a_subtype_of_the_future", "S-38 unfurl": "event_message_changed_unfurl",
+		"S-38 reply count": "event_message_changed_reply_count", "B-27 own edit": "event_message_changed_own",
+		"S-52 another installation": "event_app_mention_other_installation", "S-13 deliveries cut short": "other_app_rate_limited",
+		"S-104 assistant thread": "event_assistant_thread_started", "S-104 its context": "event_assistant_thread_context_changed",
+		"S-83 stopped": "event_agent_session_stopped", "LS-04 an event of the future": "event_an_event_of_the_future",
+		"LS-04 an unknown interaction": "other_unknown_interaction", "S-42 plain post": "event_message_channels",
+		"B-07 group members": "event_subteam_members_changed",
 	}
 	for name, fixture := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,26 +207,23 @@ func TestCase_D7(t *testing.T) {
 func TestWaysToAsk(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(s *slacktest.Server) msg{
-		"S44 in a thread": func(s *slacktest.Server) msg {
+		"S-44 B-30 in a thread": func(s *slacktest.Server) msg {
 			return s.ReplyInThread("U0ADA", "C0GENERAL", s.Say("U0BOB", "C0GENERAL", "hm").TS, "<@U0BOT> "+qHandbook)
 		},
-		"S30 direct message":                    func(s *slacktest.Server) msg { return s.DM("U0ADA", qHandbook) },
-		"S30 direct message that names the bot": func(s *slacktest.Server) msg { return s.DM("U0ADA", "<@U0BOT> "+qHandbook) },
-		"S48 direct message in a thread": func(s *slacktest.Server) msg {
+		"S-30 direct message":                    func(s *slacktest.Server) msg { return s.DM("U0ADA", qHandbook) },
+		"S-30 direct message that names the bot": func(s *slacktest.Server) msg { return s.DM("U0ADA", "<@U0BOT> "+qHandbook) },
+		"S-48 B-48 direct message in a thread": func(s *slacktest.Server) msg {
 			return s.DMReply("U0ADA", s.DM("U0ADA", "<@U0BOT> "+qLeaflet).TS, qHandbook)
 		},
-		"S35 with a file": func(s *slacktest.Server) msg { return s.FileShare("U0ADA", s.DMChannel("U0ADA"), qHandbook) },
-		"S35 /me": func(s *slacktest.Server) msg {
+		"S-35 B-22 with a file": func(s *slacktest.Server) msg { return s.FileShare("U0ADA", s.DMChannel("U0ADA"), qHandbook) },
+		"S-35 /me": func(s *slacktest.Server) msg {
 			return s.SaysWith("me_message", "U0ADA", s.DMChannel("U0ADA"), "", qHandbook)
 		},
-		"TestCase_D8 shown in the channel as well": func(s *slacktest.Server) msg {
-			return s.Broadcast("U0ADA", "C0GENERAL", s.Say("U0BOB", "C0GENERAL", "hm").TS, "<@U0BOT> "+qHandbook)
-		},
 		"private channel": func(s *slacktest.Server) msg { return s.Mention("U0ADA", "C0SECURITY", qHandbook) },
-		"S40 with a label and entities": func(s *slacktest.Server) msg {
+		"S-40 with a label and entities": func(s *slacktest.Server) msg {
 			return s.Mention("U0ADA", "C0GENERAL", "<@U0BOT|footnote> &lt;How many&gt; vacation days do employees get each year?")
 		},
-		"S90 the same question of another person": func(s *slacktest.Server) msg {
+		"S-90 the same question of another person": func(s *slacktest.Server) msg {
 			s.Mention("U0BOB", "C0GENERAL", qHandbook)
 			return s.Mention("U0ADA", "C0GENERAL", qHandbook)
 		},
@@ -255,14 +248,16 @@ func TestWaysToAsk(t *testing.T) {
 
 func TestCase_D8(t *testing.T) {
 	t.Parallel()
-	s := fresh(t)
-	p := start(t, s, newStore(t, handbook))
-	root := s.Say("U0BOB", "C0GENERAL", "hm")
-	p.answer(s.Broadcast("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook))
-	p.done()
-	if got := s.FromBot("C0GENERAL"); len(got) != 1 || got[0].ThreadTS != root.TS || got[0].Broadcast {
-		t.Errorf("said %+v", got)
-	}
+	t.Run("S-45 B-47 shown in the channel as well", func(t *testing.T) {
+		s := fresh(t)
+		p := start(t, s, newStore(t, handbook))
+		root := s.Say("U0BOB", "C0GENERAL", "hm")
+		p.answer(s.Broadcast("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> "+qHandbook))
+		p.done()
+		if got := s.FromBot("C0GENERAL"); len(got) != 1 || got[0].ThreadTS != root.TS || got[0].Broadcast {
+			t.Errorf("said %+v", got)
+		}
+	})
 }
 
 func TestCase_D9(t *testing.T) {
@@ -282,26 +277,28 @@ func TestCase_D9(t *testing.T) {
 // A replay an hour later, after a restart, is answered by nothing.
 func TestCase_D10(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
-	s := fresh(t, slacktest.WithClock(clock))
-	p := start(t, s, newStore(t, handbook))
-	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
-	p.answer(q)
-	p.quiet()
-	for _, wait := range []time.Duration{30 * time.Minute, time.Hour} {
-		clock.Advance(wait)
-		p.again()
-		for _, newID := range []bool{false, true} {
-			s.Redeliver(q.Channel, q.TS, newID)
-		}
+	t.Run("S-12 S-28 copies up to a day later, after restarts", func(t *testing.T) {
+		clock := slacktest.NewManualClock(time.Time{})
+		s := fresh(t, slacktest.WithClock(clock))
+		p := start(t, s, newStore(t, handbook))
+		q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+		p.answer(q)
 		p.quiet()
-	}
-	if n := answers(s.Everything(q.Channel)); n != 1 {
-		t.Errorf("%d answers", n)
-	}
-	if got := s.Ephemerals("U0ADA"); len(got) > 0 {
-		t.Errorf("said %s", got[0].Text)
-	}
+		for _, wait := range []time.Duration{30 * time.Minute, time.Hour, 22 * time.Hour} {
+			clock.Advance(wait)
+			p.again()
+			for _, newID := range []bool{false, true} {
+				s.Redeliver(q.Channel, q.TS, newID)
+			}
+			p.quiet()
+		}
+		if n := answers(s.Everything(q.Channel)); n != 1 {
+			t.Errorf("%d answers", n)
+		}
+		if got := s.Ephemerals("U0ADA"); len(got) > 0 {
+			t.Errorf("said %s", got[0].Text)
+		}
+	})
 }
 
 func TestS29AQuestionThatIsTooOldIsToldSo(t *testing.T) {
@@ -369,7 +366,7 @@ func TestS42FollowUpsWhenSwitchedOn(t *testing.T) {
 }
 
 // The thread is part of the question: "and on Fridays?" goes on from it.
-func TestHistoryOfADirectThreadIsRead(t *testing.T) {
+func TestB48HistoryOfADirectThreadIsRead(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook, leaflet))
@@ -383,7 +380,7 @@ func TestHistoryOfADirectThreadIsRead(t *testing.T) {
 	p.done()
 }
 
-func TestS46AnAnswerWithoutItsThreadIsTakenAway(t *testing.T) {
+func TestS46B31B33AnAnswerWithoutItsThreadIsTakenAway(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	block, let := make(chan struct{}), make(chan struct{})
@@ -429,7 +426,7 @@ func TestS39AnAnswerGoesWithItsQuestionWhereThatIsSet(t *testing.T) {
 	s.Eventually("the answer to go", func() bool { return len(s.FromBot(q.Channel)) == 0 })
 }
 
-func TestS34TwoBotsDoNotTalkForEver(t *testing.T) {
+func TestS34B21TwoBotsDoNotTalkForEver(t *testing.T) {
 	t.Parallel()
 	w := slacktest.DemoWorld()
 	w.Add(slacktest.User{ID: "U0ROBOT", Name: "robot", Bot: true, BotID: "B0ROBOT", AppID: "A0ROBOT"})
@@ -478,7 +475,7 @@ func (p *program) only() ledger.Delivery {
 }
 
 // The same payload is the same question by both transports.
-func TestS01BothTransportsReadAlike(t *testing.T) {
+func TestC01S01BothTransportsReadAlike(t *testing.T) {
 	t.Parallel()
 	read := func(t *testing.T, mode slack.Mode) map[string]string {
 		s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))

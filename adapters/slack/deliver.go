@@ -174,6 +174,9 @@ func (a *Adapter) sendPart(ctx context.Context, p place, ref *posted, i int, m, 
 // lostMessage are codes of an update after which a new message is posted.
 var lostMessage = []string{"message_not_found", "cant_update_message", "edit_window_closed", "streaming_state_conflict", "is_inactive"}
 
+// lostThread are codes of a post whose thread is gone: nobody is left to tell.
+var lostThread = []string{"thread_not_found", "cannot_reply_to_message", "invalid_thread_ts"}
+
 func refusedBlocks(err error) bool {
 	switch codeOf(err) {
 	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long":
@@ -246,11 +249,17 @@ func (a *Adapter) update(ctx context.Context, channel, ts string, m render.Messa
 // errBlind says that the history may not be read.
 var errBlind = errors.New("the history of the channel may not be read")
 
+// findTime bounds the look at a history: some apps may read one a minute only,
+// and then the person is told rather than kept waiting.
+const findTime = 10 * time.Second
+
 // find looks for the messages of an answer.
 func (a *Adapter) find(ctx context.Context, channel, thread, id string) ([]said, error) {
 	if me := a.self.Load(); me.scopes != nil && !a.can("im:history") && !a.can("channels:history") || id == "" {
 		return nil, errBlind
 	}
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
 	var list []said
 	err := repeat(ctx, func() error {
 		var err error
@@ -280,7 +289,7 @@ func (a *Adapter) resume(ctx context.Context, t *desk.Task, q question) (desk.Re
 	found, err := a.find(ctx, ref.Channel, ref.Thread, ref.Answer)
 	switch {
 	case err != nil || ref.Channel == "":
-		_ = a.notice(ctx, q, a.home(q), render.Literal(sayAmbiguous))
+		a.unsure(ctx, q)
 		a.marks.end(t.Key, true)
 		return desk.Result{State: ledger.Failed, Reason: "ambiguous"}, true
 	case len(found) >= max(1, ref.Parts):
@@ -318,21 +327,21 @@ func (a *Adapter) cannotPost(ctx context.Context, q question, p place, err error
 	code := codeOf(err)
 	failed := desk.Result{State: ledger.Failed, Reason: reasonCode(code)}
 	switch {
-	case errors.Is(err, errOrphan):
-		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true, nil
+	case errors.Is(err, errOrphan), slices.Contains(lostThread, code):
+		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, errors.Is(err, errOrphan), nil
 	case errors.Is(err, outbox.ErrFull), errors.Is(err, outbox.ErrLate):
 		return desk.Result{}, false, &bot.UserError{Text: "Slack lets me post only so much right now. Please ask again in a few minutes.", Err: err}
 	case ctx.Err() != nil: // at a shutdown the next start looks whether it is there
 		return desk.Result{}, false, err
 	case ambiguous(err):
 		a.log.Error("it is not known whether an answer was posted", "error", err)
-		_ = a.notice(ctx, q, a.home(q), render.Literal(sayAmbiguous))
+		a.unsure(ctx, q)
 		return desk.Result{State: ledger.Failed, Reason: "ambiguous"}, true, nil
 	case code == "not_in_channel" || code == "channel_not_found":
 		a.direct(ctx, q, "I cannot answer in that channel: I am not a member of it. Write /invite @"+a.c.Name+" there, then ask again. Or ask me here.")
 		return failed, false, nil
 	case code == "messages_tab_disabled":
-		a.whisper(ctx, q, "I cannot write to you directly: an administrator must switch on the Messages Tab in the app's settings, under App Home.")
+		_ = a.whisper(ctx, q, render.Literal("I cannot write to you directly: an administrator must switch on the Messages Tab in the app's settings, under App Home."))
 		return failed, false, nil
 	case code == codeStopped:
 		return failed, false, nil
@@ -340,6 +349,14 @@ func (a *Adapter) cannotPost(ctx context.Context, q question, p place, err error
 	a.log.Error("an answer could not be posted", "error", err)
 	a.direct(ctx, q, "I could not post an answer there (Slack says "+code+"). You can ask me here instead.")
 	return failed, false, nil
+}
+
+// unsure tells a person that an answer may be there. It comes beside what may be
+// that answer.
+func (a *Adapter) unsure(ctx context.Context, q question) {
+	p := a.home(q)
+	p.beside = true
+	_ = a.notice(ctx, q, p, render.Literal(sayAmbiguous))
 }
 
 // reasonCode makes a code that the ledger takes.
@@ -352,10 +369,11 @@ func reasonCode(code string) string {
 	}, strings.ToLower(code[:min(len(code), 48)]))
 }
 
-// notice posts a message that is no answer.
+// notice posts a message that is no answer. To a command it comes in place of
+// the word that the bot is looking.
 func (a *Adapter) notice(ctx context.Context, q question, p place, m render.Message) error {
 	if p.respond != "" {
-		if err := a.respond(ctx, p.respond, m, false); err == nil {
+		if err := a.respond(ctx, p.respond, m, q.Kind == kindCommand && !p.beside); err == nil {
 			return nil
 		}
 		p.channel, p.thread = "", ""
@@ -378,8 +396,8 @@ func (a *Adapter) tell(ctx context.Context, q question, text string) {
 	case text == "":
 	case q.Kind == kindDM:
 		_ = a.notice(ctx, q, place{channel: q.Channel, thread: q.Thread}, render.Literal(text))
-	case q.Respond != "" && a.respond(ctx, q.Respond, render.Literal(text), false) == nil:
-	case !a.whisper(ctx, q, text):
+	case q.Respond != "" && a.respond(ctx, q.Respond, render.Literal(text), q.Kind == kindCommand) == nil:
+	case a.whisper(ctx, q, render.Literal(text)) != nil:
 		a.direct(ctx, q, text)
 	}
 }
@@ -393,43 +411,72 @@ func (a *Adapter) direct(ctx context.Context, q question, text string) {
 
 // whisper shows a person a note in the channel. Slack shows it in a thread
 // only if that has replies, so a first message's is beside it.
-func (a *Adapter) whisper(ctx context.Context, q question, text string) bool {
+func (a *Adapter) whisper(ctx context.Context, q question, m render.Message) error {
 	thread := q.Thread
 	if thread == q.TS {
 		thread = ""
 	}
-	err := a.out.Do(ctx, outbox.Call{Lane: "whisper " + q.Channel, Make: func(ctx context.Context) error {
-		return a.api.whisper(ctx, q.Channel, q.User, thread, render.Literal(text))
+	return a.out.Do(ctx, outbox.Call{Lane: "whisper " + q.Channel, Make: func(ctx context.Context) error {
+		return a.api.whisper(ctx, q.Channel, q.User, thread, m)
 	}})
-	return err == nil
 }
 
-// sendPrivately answers through a response_url, and by a direct message where
-// that is no longer good.
+// A response_url is good for so long, and for so many posts. One post is kept
+// back for a word about a failure.
+const (
+	respondTime = 28 * time.Minute // Slack's 30 less the way there
+	respondUses = 4                // of 5
+)
+
+// sendPrivately answers through a response_url. What that no longer takes is
+// shown to the person in the channel, and where that cannot be, sent directly.
 func (a *Adapter) sendPrivately(ctx context.Context, q question, p place, ref *posted, messages []render.Message, r bot.Reply) error {
-	err := error(&failure{code: "expired_url"})
-	if a.now().Sub(q.At) < 28*time.Minute {
-		for i, m := range messages {
-			if err = a.respond(ctx, p.respond, m, false); refusedBlocks(err) {
-				err = a.respond(ctx, p.respond, render.Message{Text: render.Plain(r)}, false)
+	whole := len(messages)
+	for uses := 0; uses < respondUses && a.now().Sub(q.At) < respondTime && len(messages) > 0; uses++ {
+		err := a.respond(ctx, p.respond, messages[0], q.Kind == kindCommand && uses == 0)
+		switch {
+		case err == nil:
+			messages = messages[1:]
+			continue
+		case ambiguous(err):
+			return err
+		case refusedBlocks(err) && len(messages[0].Blocks) > 0:
+			plain := render.Message{Text: messages[0].Text}
+			if len(messages) == 1 && whole == 1 {
+				plain.Text = render.Plain(r)
 			}
-			if err != nil && (i > 0 || ambiguous(err)) {
-				return err
-			}
-			if err != nil {
-				break
-			}
+			messages = append([]render.Message{plain}, messages[1:]...)
+			continue
 		}
+		break
 	}
-	if err == nil {
+	if len(messages) == 0 {
 		return nil
 	}
 	dm, err := a.api.dm(ctx, q.User)
 	if err != nil {
 		return err
 	}
+	if dm != q.Channel { // where both are alone nothing is ephemeral
+		if messages, err = a.whisperAll(ctx, q, messages); err != nil || len(messages) == 0 {
+			return err
+		}
+	}
 	ref.Channel = dm
 	return a.send(ctx, q, place{channel: dm, audience: p.audience}, ref, messages, r)
+}
+
+// whisperAll shows messages to a person in the channel of the question, and
+// returns those that Slack did not take there.
+func (a *Adapter) whisperAll(ctx context.Context, q question, messages []render.Message) ([]render.Message, error) {
+	for i, m := range messages {
+		if err := a.whisper(ctx, q, m); ambiguous(err) {
+			return nil, err
+		} else if err != nil {
+			return messages[i:], nil //nolint:nilerr // they are sent directly
+		}
+	}
+	return nil, nil
 }
 
 // trusted reports that an address may be posted to.

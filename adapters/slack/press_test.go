@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/desk"
+	"footnote/bot/generate"
 	"footnote/bot/ledger"
 )
 
@@ -30,7 +33,7 @@ func TestSourceOpensInItsSurroundings(t *testing.T) {
 }
 
 // Absent, forbidden, deleted and never there look the same.
-func TestSourceThatIsNotAvailable(t *testing.T) {
+func TestCase_P10(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	cases := map[string]func(p *program, a msg) string{
@@ -206,7 +209,7 @@ func TestS32ADoubleClickCountsOnce(t *testing.T) {
 	}
 }
 
-func TestS97Ask(t *testing.T) {
+func TestS97B51B53Ask(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t, matrixWorld())
 	p := start(t, s, newStore(t, all...))
@@ -221,6 +224,9 @@ func TestS97Ask(t *testing.T) {
 	s.Click("U0ADA", m, "source_1")
 	s.WaitView("U0ADA", func(v slacktest.View) bool { return strings.Contains(string(v.Blocks), "mascarpone") })
 	p.done()
+	if list := s.Ephemerals("U0ADA"); len(list) != 1 || !strings.Contains(shown(list[0]), "Only you see this answer") {
+		t.Errorf("%d private messages, the first: %s", len(list), shown(list[0]))
+	}
 	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
 		t.Errorf("said in the channel: %s", got[0].Text)
 	}
@@ -254,17 +260,84 @@ func TestAskWithoutAQuestion(t *testing.T) {
 	p.quiet()
 }
 
-// The response_url is gone when the answer is there: it goes by direct message.
-func TestAskAnsweredLate(t *testing.T) {
+// An answer that comes when the response_url is no longer good lands all the
+// same, where only its asker sees it.
+func TestCase_D21(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		where, said string
+		room        bool // in the channel, to the asker alone
+	}{
+		"S-97 31 min later":                  {"C0GENERAL", qDiary, true},
+		"S-98 31 min later, not a member":    {"C0ELSEWHERE", qDiary, false},
+		"S-96 31 min later, in direct words": {"", qDiary, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := matrixWorld()
+			w.AddChannel(slacktest.Channel{Name: "elsewhere", Kind: slacktest.Private, Members: []string{"U0ADA"}})
+			clock := slacktest.NewManualClock(time.Time{})
+			s := slacktest.New(t, w, slacktest.WithClock(clock))
+			block, let := make(chan struct{}), make(chan struct{})
+			p := start(t, s, newStore(t, all...), drafting(gated(block, let)))
+			where := c.where
+			if where == "" {
+				where = s.DMChannel("U0ADA")
+			}
+			s.Slash("U0ADA", where, "/ask", c.said).Wait()
+			<-block
+			clock.Advance(31 * time.Minute)
+			close(let)
+			if c.room {
+				s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(shown(m), "mascarpone") })
+			} else {
+				s.WaitMessage(s.DMChannel("U0ADA"), func(m msg) bool { return strings.Contains(shown(m), "mascarpone") })
+			}
+			p.done() // an expired address that is used is a violation
+			if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+				t.Errorf("said in the channel: %s", shown(got[0]))
+			}
+			if n := len(s.Requests("response_url")); n != 0 {
+				t.Errorf("%d posts to the expired address", n)
+			}
+		})
+	}
+}
+
+// S-97: a response_url takes five posts; an answer that needs more of them goes
+// on as ephemeral messages, in order, with its sources at the end.
+func TestS97AResponseAddressThatIsUsedUp(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t, matrixWorld())
-	s.AddFault(slacktest.Fault{Route: "response_url", Status: 404})
-	p := start(t, s, newStore(t, all...))
-	s.Slash("U0ADA", "C0GENERAL", "/ask", qDiary)
-	if m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
-		t.Errorf("answered %s", shown(m))
+	s.AddFault(slacktest.Fault{Route: "response_url", Calls: func(n int) bool { return n > 1 }, Status: 404, Error: "used_url"})
+	long := doc{"long", "Vacation days: " + strings.Repeat("employees get vacation days each year ", 1000), []string{"everyone"}}
+	p := start(t, s, newStore(t, long))
+	s.Slash("U0ADA", "C0GENERAL", "/ask", qHandbook)
+	s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	p.done()
+	list := s.Ephemerals("U0ADA")
+	if len(list) != 3 || len(s.Requests("chat.postEphemeral")) != 2 {
+		t.Fatalf("%d messages, %d beside the address", len(list), len(s.Requests("chat.postEphemeral")))
 	}
-	p.quiet()
+	for i, m := range list {
+		if strings.Contains(shown(m), "Sources") != (i == 2) || strings.Contains(shown(m), "Looking") {
+			t.Errorf("part %d: %.80s", i, shown(m))
+		}
+	}
+}
+
+// What goes wrong with a command takes the place of "Looking…" too.
+func TestS97AFailureReplacesTheWaiting(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...), drafting(func(context.Context, generate.Request) (generate.Draft, error) { panic("x") }))
+	s.Slash("U0ADA", "C0GENERAL", "/ask", qDiary)
+	s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "Reference") })
+	p.done()
+	if list := s.Ephemerals("U0ADA"); len(list) != 1 {
+		t.Errorf("%d messages: %s", len(list), list[0].Text)
+	}
 }
 
 func TestFootnoteCommand(t *testing.T) {
@@ -284,7 +357,7 @@ func TestFootnoteCommand(t *testing.T) {
 	p.done()
 }
 
-func TestS100Shortcut(t *testing.T) {
+func TestS100P44Shortcut(t *testing.T) {
 	t.Parallel()
 	w := matrixWorld()
 	s := slacktest.New(t, w)
@@ -310,23 +383,25 @@ func TestS100Shortcut(t *testing.T) {
 // one person.
 func TestCase_P14(t *testing.T) {
 	t.Parallel()
-	s := slacktest.New(t, matrixWorld())
-	p := start(t, s, newStore(t, all...))
-	m := s.Say("U0BOB", "C0GENERAL", qPlan)
-	s.Shortcut("U0ADA", m, slack.ShortcutID)
-	a := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
-	if !strings.Contains(shown(a), "rotates each Friday") {
-		t.Fatalf("answered %s", shown(a))
-	}
-	s.Click("U0ADA", a, "share")
-	s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "not everyone there") })
-	p.quiet()
-	if got := s.FromBot("C0GENERAL"); len(got) > 0 {
-		t.Errorf("posted %s", shown(got[0]))
-	}
-	if diff := s.CheckInvariants(); slices.ContainsFunc(diff, func(l string) bool { return strings.Contains(l, "read") }) {
-		t.Error(diff)
-	}
+	t.Run("P-33 S-102 a source that not everyone may read", func(t *testing.T) {
+		s := slacktest.New(t, matrixWorld())
+		p := start(t, s, newStore(t, all...))
+		m := s.Say("U0BOB", "C0GENERAL", qPlan)
+		s.Shortcut("U0ADA", m, slack.ShortcutID)
+		a := s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+		if !strings.Contains(shown(a), "rotates each Friday") {
+			t.Fatalf("answered %s", shown(a))
+		}
+		s.Click("U0ADA", a, "share")
+		s.WaitEphemeral("U0ADA", func(m msg) bool { return strings.Contains(m.Text, "not everyone there") })
+		p.quiet()
+		if got := s.FromBot("C0GENERAL"); len(got) > 0 {
+			t.Errorf("posted %s", shown(got[0]))
+		}
+		if diff := s.CheckInvariants(); slices.ContainsFunc(diff, func(l string) bool { return strings.Contains(l, "read") }) {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestS102OnlyTheAskerShares(t *testing.T) {
@@ -366,7 +441,7 @@ func TestS103HomeShowsHelpOnce(t *testing.T) {
 }
 
 // A refusal offers both ways on, and the nearest documents that may be read.
-func TestRefusal(t *testing.T) {
+func TestB52Refusal(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t, matrixWorld())
 	p := start(t, s, newStore(t, all...))
@@ -393,8 +468,58 @@ func TestS106AResponseAddressElsewhereIsNotUsed(t *testing.T) {
 		"response_url": "https://hooks.slack.com.evil.example/x",
 	})
 	s.Deliver("slash_commands", b)
-	if m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
+	if m := s.WaitEphemeral("U0ADA", slacktest.HasButtons); !strings.Contains(shown(m), "mascarpone") {
 		t.Errorf("answered %s", shown(m))
 	}
 	p.quiet()
+}
+
+// The numbers of an answer mean the same after a restart.
+func TestCase_C8(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	a := p.answer(s.DM("U0ADA", qDiary))
+	p.quiet()
+	p.again()
+	s.Click("U0ADA", a, "source_1")
+	s.WaitView("U0ADA", func(v slacktest.View) bool { return strings.Contains(string(v.Blocks), "mascarpone") })
+	p.done()
+}
+
+// Whatever way a person takes, they never see what they may not read; the
+// oracle of every test looks at all that was shown.
+func TestCase_P6(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...), withDesk(func(o *desk.Options) { o.PerAsker = 10 }))
+	m := s.Say("U0BOB", "C0GENERAL", qPlan)
+	for who, may := range map[string]bool{"U0BOB": true, "U0CYD": false} {
+		for way, text := range map[string]func() string{
+			"dm":       func() string { return shown(p.answer(s.DM(who, qPlan))) },
+			"channel":  func() string { return shown(p.answer(s.Mention(who, "C0GENERAL", qPlan))) },
+			"command":  func() string { return privately(s, who, func() { s.Slash(who, "C0GENERAL", "/ask", qPlan) }) },
+			"shortcut": func() string { return privately(s, who, func() { s.Shortcut(who, m, slack.ShortcutID) }) },
+		} {
+			if got := strings.Contains(text(), "Friday"); got != (may && way != "channel") {
+				t.Errorf("%s by %s: shown %t", who, way, got)
+			}
+		}
+	}
+	p.done()
+}
+
+// privately does something and returns the private answer that follows.
+func privately(s *slacktest.Server, who string, do func()) string {
+	before := len(s.Ephemerals(who))
+	do()
+	var got msg
+	s.Eventually("a private answer", func() bool {
+		list := s.Ephemerals(who)
+		if len(list) > before && slacktest.HasButtons(list[len(list)-1]) {
+			got = list[len(list)-1]
+		}
+		return got.TS != ""
+	})
+	return shown(got)
 }

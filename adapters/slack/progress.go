@@ -98,8 +98,13 @@ func (s *marks) show(ctx context.Context, m *mark) {
 	if !m.status {
 		return
 	}
-	for outbox.Pause(ctx, refresh) == nil {
-		_ = s.setStatus(m, statusText, outbox.Status)
+	for {
+		select {
+		case <-s.a.d.After(refresh):
+			_ = s.setStatus(m, statusText, outbox.Status)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -69,12 +69,14 @@ func (a *Adapter) take(ctx context.Context, kind string, payload json.RawMessage
 	case "slash_commands":
 		c, err := event.ParseCommand(payload)
 		if err != nil {
+			a.log.Warn("a command could not be read")
 			return nil, nil //nolint:nilerr // acknowledged: it would be as unreadable again
 		}
 		return a.onCommand(ctx, c), nil
 	case "interactive":
 		in, err := event.ParseInteraction(payload)
 		if err != nil {
+			a.log.Warn("an interaction could not be read")
 			return nil, nil //nolint:nilerr // acknowledged: it would be as unreadable again
 		}
 		a.onInteraction(ctx, in)

@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/directory"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/cite"
+	"footnote/bot/generate"
 )
 
 var all = []doc{handbook, plan, diary, leaflet, minutes}
@@ -33,26 +36,26 @@ func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	questions := map[string]string{"handbook": qHandbook, "plan": qPlan, "diary": qDiary, "leaflet": qLeaflet, "minutes": qMinutes}
 	cases := []struct {
-		who, where string
-		may        []string
+		id, who, where string
+		may            []string
 	}{
-		{"U0ADA", "dm", []string{"handbook", "plan", "diary", "leaflet", "minutes"}},
-		{"U0BOB", "dm", []string{"handbook", "plan", "leaflet", "minutes"}},
-		{"U0CYD", "dm", []string{"handbook", "leaflet", "minutes"}},
-		{"U0DAN", "dm", []string{"leaflet"}},
+		{"P-01", "U0ADA", "dm", []string{"handbook", "plan", "diary", "leaflet", "minutes"}},
+		{"P-13", "U0BOB", "dm", []string{"handbook", "plan", "leaflet", "minutes"}},
+		{"P-01", "U0CYD", "dm", []string{"handbook", "leaflet", "minutes"}},
+		{"S-64", "U0DAN", "dm", []string{"leaflet"}},
 		// P-10: a public channel is read by every full member.
-		{"U0ADA", "C0GENERAL", []string{"handbook", "leaflet", "minutes"}},
+		{"P-10", "U0ADA", "C0GENERAL", []string{"handbook", "leaflet", "minutes"}},
 		// P-12: a guest among them lowers that.
-		{"U0ADA", "C0HELP", []string{"leaflet"}},
-		{"U0DAN", "C0HELP", []string{"leaflet"}},
+		{"P-12", "U0ADA", "C0HELP", []string{"leaflet"}},
+		{"S-64", "U0DAN", "C0HELP", []string{"leaflet"}},
 		// P-11: a private channel is enumerated; a person's own documents stay out.
-		{"U0ADA", "C0SECURITY", []string{"handbook", "plan", "leaflet"}},
-		{"U0ADA", "C0SMALL", []string{"handbook", "leaflet"}},
-		{"U0ADA", "C0GUESTS", []string{"leaflet"}},
+		{"P-14", "U0ADA", "C0SECURITY", []string{"handbook", "plan", "leaflet"}},
+		{"P-30", "U0ADA", "C0SMALL", []string{"handbook", "leaflet"}},
+		{"P-12", "U0ADA", "C0GUESTS", []string{"leaflet"}},
 	}
 	for _, c := range cases {
 		for name, text := range questions {
-			t.Run(fmt.Sprint(c.who, " in ", c.where, " asks for ", name), func(t *testing.T) {
+			t.Run(fmt.Sprint(c.id, " ", c.who, " in ", c.where, " asks for ", name), func(t *testing.T) {
 				t.Parallel()
 				s := slacktest.New(t, matrixWorld())
 				p := start(t, s, newStore(t, all...))
@@ -88,33 +91,35 @@ func TestP13AGroupConversationIsItsPeople(t *testing.T) {
 // Absent and forbidden look the same, and both offer a direct message.
 func TestCase_P18(t *testing.T) {
 	t.Parallel()
-	s := slacktest.New(t, matrixWorld())
-	with, without := newStore(t, handbook, plan), newStore(t, handbook)
-	say := func(index *store) string {
+	t.Run("C-12 P-02 P-40 forbidden is as absent, and both offer a way on", func(t *testing.T) {
 		s := slacktest.New(t, matrixWorld())
-		p := start(t, s, index)
-		text := shown(p.answer(s.Mention("U0CYD", "C0GENERAL", qPlan)))
-		p.done()
-		return text
-	}
-	a, b := say(with), say(without)
-	if a != b || !strings.Contains(a, "Ask in a direct message") || strings.Contains(a, "The plan") {
-		t.Errorf("forbidden:\n%s\nabsent:\n%s", a, b)
-	}
-	// There the same question is answered to one who may.
-	p := start(t, s, with)
-	q := s.Mention("U0ADA", "C0GENERAL", qPlan)
-	r := p.answer(q)
-	s.Click("U0ADA", r, "direct")
-	m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons)
-	if !strings.Contains(shown(m), "rotates each Friday") {
-		t.Errorf("answered %s", shown(m))
-	}
-	p.quiet()
+		with, without := newStore(t, handbook, plan), newStore(t, handbook)
+		say := func(index *store) string {
+			s := slacktest.New(t, matrixWorld())
+			p := start(t, s, index)
+			text := shown(p.answer(s.Mention("U0CYD", "C0GENERAL", qPlan)))
+			p.done()
+			return text
+		}
+		a, b := say(with), say(without)
+		if a != b || !strings.Contains(a, "Ask in a direct message") || strings.Contains(a, "The plan") {
+			t.Errorf("forbidden:\n%s\nabsent:\n%s", a, b)
+		}
+		// There the same question is answered to one who may.
+		p := start(t, s, with)
+		q := s.Mention("U0ADA", "C0GENERAL", qPlan)
+		r := p.answer(q)
+		s.Click("U0ADA", r, "direct")
+		m := s.WaitMessage(s.DMChannel("U0ADA"), slacktest.HasButtons)
+		if !strings.Contains(shown(m), "rotates each Friday") {
+			t.Errorf("answered %s", shown(m))
+		}
+		p.quiet()
+	})
 }
 
 // An unknown or failing lookup shows less, never more.
-func TestC04EveryLookupThatFailsShowsLess(t *testing.T) {
+func TestC04P04EveryLookupThatFailsShowsLess(t *testing.T) {
 	t.Parallel()
 	for _, route := range []string{"users.info", "users.list", "usergroups.list", "conversations.info", "conversations.members", "users.conversations"} {
 		for _, f := range []slacktest.Fault{{Error: "fatal_error"}, {EmptyError: true}, {Error: "missing_scope"}, {Error: "fetch_members_failed"}, {Malformed: true}, {Status: 500}} {
@@ -238,7 +243,7 @@ func TestP31ChangesBetweenQuestionAndAnswerCount(t *testing.T) {
 		where, text string
 		change      func(s *slacktest.Server)
 	}{
-		"S66 the asker leaves the group":  {"C0SECURITY", qPlan, func(s *slacktest.Server) { s.SetGroup("S0SECURITY", "U0BOB") }},
+		"S-66 the asker leaves the group": {"C0SECURITY", qPlan, func(s *slacktest.Server) { s.SetGroup("S0SECURITY", "U0BOB") }},
 		"a member joins who may not read": {"C0SECURITY", qPlan, func(s *slacktest.Server) { s.Join("U0CYD", "C0SECURITY") }},
 		"a guest joins":                   {"C0GENERAL", qHandbook, func(s *slacktest.Server) { s.Join("U0DAN", "C0GENERAL") }},
 		"the channel is shared":           {"C0GENERAL", qHandbook, func(s *slacktest.Server) { s.ShareChannel("C0GENERAL", "T0AWAY", false) }},
@@ -269,9 +274,9 @@ func TestP31ChangesBetweenQuestionAndAnswerCount(t *testing.T) {
 func TestS63PeopleFromOutsideAreRefused(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*slacktest.User){
-		"S62 not a stranger, yet of another organisation": func(u *slacktest.User) {},
-		"a stranger":            func(u *slacktest.User) { u.Stranger = true },
-		"S61 hidden from users": func(u *slacktest.User) { u.Hidden = true },
+		"S-62 B-35 not a stranger, yet of another organisation": func(u *slacktest.User) {},
+		"a stranger":                  func(u *slacktest.User) { u.Stranger = true },
+		"S-61 B-36 hidden from users": func(u *slacktest.User) { u.Hidden = true },
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -346,7 +351,7 @@ func TestS61AClosedAccountGetsNothing(t *testing.T) {
 
 func TestP03ChannelModes(t *testing.T) {
 	t.Parallel()
-	t.Run("private-always", func(t *testing.T) {
+	t.Run("P-03 S-95 B-50 private-always", func(t *testing.T) {
 		t.Parallel()
 		s := slacktest.New(t, matrixWorld())
 		p := start(t, s, newStore(t, all...), channel("C0GENERAL", slack.Channel{Answer: slack.PrivateAlways}))
@@ -359,7 +364,7 @@ func TestP03ChannelModes(t *testing.T) {
 		}
 		p.done()
 	})
-	t.Run("off", func(t *testing.T) {
+	t.Run("P-03 off", func(t *testing.T) {
 		t.Parallel()
 		s := slacktest.New(t, matrixWorld())
 		p := start(t, s, newStore(t, all...), channel("C0GENERAL", slack.Channel{Answer: slack.Off}), drafting(nil))
@@ -407,7 +412,7 @@ func TestC03NamesAreNoIdentity(t *testing.T) {
 }
 
 // What the directory says of people, as acl explain prints it.
-func TestDirectoryPrincipals(t *testing.T) {
+func TestS67S65DirectoryPrincipals(t *testing.T) {
 	t.Parallel()
 	w := matrixWorld()
 	w.Users[0].Email, w.Users[0].EmailConfirmed = "Ada@Example.org", true
@@ -454,19 +459,21 @@ func TestDirectoryPrincipals(t *testing.T) {
 }
 
 // Free plans have no user groups: nobody is in one, and all else works.
-func TestS65WithoutUserGroups(t *testing.T) {
+func TestCase_P2(t *testing.T) {
 	t.Parallel()
-	w := matrixWorld()
-	w.App.NoUserGroups = true
-	s := slacktest.New(t, w)
-	p := start(t, s, newStore(t, all...))
-	if text := shown(p.answer(s.DM("U0ADA", qHandbook))); !strings.Contains(text, "Sources") {
-		t.Errorf("answered %s", text)
-	}
-	if text := shown(p.answer(s.DM("U0ADA", qPlan))); strings.Contains(text, "Sources") {
-		t.Errorf("answered %s", text)
-	}
-	p.done()
+	t.Run("S-65 without user groups", func(t *testing.T) {
+		w := matrixWorld()
+		w.App.NoUserGroups = true
+		s := slacktest.New(t, w)
+		p := start(t, s, newStore(t, all...))
+		if text := shown(p.answer(s.DM("U0ADA", qHandbook))); !strings.Contains(text, "Sources") {
+			t.Errorf("answered %s", text)
+		}
+		if text := shown(p.answer(s.DM("U0ADA", qPlan))); strings.Contains(text, "Sources") {
+			t.Errorf("answered %s", text)
+		}
+		p.done()
+	})
 }
 
 // Grid: the enterprise decides who is internal, in whichever workspace.
@@ -489,4 +496,109 @@ func TestS62Grid(t *testing.T) {
 	if _, err := p.adapter.Directory().Identify(t.Context(), "U0EVE"); !errors.Is(err, directory.ErrExternal) {
 		t.Errorf("%v", err)
 	}
+}
+
+// C-02: ids say nothing but which they are: not by their first letter, not
+// without regard to case.
+func TestC02IDsAreOpaque(t *testing.T) {
+	t.Parallel()
+	w := matrixWorld()
+	w.AddChannel(slacktest.Channel{ID: "D0ODD", Name: "odd", Kind: slacktest.Private, Members: []string{"U0BOT", "U0ADA", "U0CYD"}})
+	w.Add(slacktest.User{ID: "U0ADa", Name: "almost"})
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, all...))
+	for _, q := range []msg{s.Mention("U0ADA", "D0ODD", qDiary), s.DM("U0ADa", qDiary)} {
+		if text := shown(p.answer(q)); strings.Contains(text, "Sources") {
+			t.Errorf("answered in %s: %s", q.Channel, text)
+		}
+	}
+	p.done()
+}
+
+// S-43: a mention says neither what kind of channel it is from nor who wrote
+// the parent; the audience is asked for.
+func TestS43AMentionSaysNothingOfItsChannel(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t, all...))
+	if text := shown(p.answer(s.Mention("U0ADA", "C0SMALL", qDiary))); strings.Contains(text, "Sources") {
+		t.Errorf("answered %s", text)
+	}
+	p.done()
+	for _, f := range s.Frames() {
+		if f.Type == "events_api" && (!strings.Contains(string(f.Body), "app_mention") || strings.Contains(string(f.Body), "channel_type")) {
+			t.Errorf("the test tests nothing: %s", f.Body)
+		}
+	}
+}
+
+// S-31: the person learns how to get the bot in; of a private channel that it
+// cannot see it knows nothing, and answers that person alone.
+func TestS31AMentionWhereTheBotIsNot(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[slacktest.Kind]string{slacktest.Public: "/invite", slacktest.Private: "only you see this answer"} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			w := matrixWorld()
+			w.AddChannel(slacktest.Channel{Name: "elsewhere", Kind: kind, Members: []string{"U0ADA", "U0BOB"}})
+			s := slacktest.New(t, w)
+			p := start(t, s, newStore(t, all...))
+			s.Mention("U0ADA", "C0ELSEWHERE", qHandbook)
+			s.WaitMessage(s.DMChannel("U0ADA"), func(m msg) bool { return strings.Contains(shown(m), want) })
+			p.quiet()
+			if got := s.FromBot("C0ELSEWHERE"); len(got) > 0 {
+				t.Errorf("said %s", shown(got[0]))
+			}
+		})
+	}
+}
+
+// P-06: what was said privately is not looked at for a room: the only history
+// that is read is the thread's own.
+func TestP06PrivateWordsStayPrivate(t *testing.T) {
+	t.Parallel()
+	s := historyScopes(slacktest.New(t, matrixWorld()))
+	p := start(t, s, newStore(t, all...))
+	d := s.DM("U0ADA", qDiary)
+	p.answer(d)
+	s.Slash("U0ADA", "C0GENERAL", "/ask", qDiary)
+	s.WaitEphemeral("U0ADA", slacktest.HasButtons)
+	root := s.Say("U0BOB", "C0GENERAL", "hm")
+	text := shown(p.answer(s.ReplyInThread("U0ADA", "C0GENERAL", root.TS, "<@U0BOT> and what does it want?")))
+	if strings.Contains(text, "tiramisu") || strings.Contains(text, "mascarpone") {
+		t.Errorf("answered %s", text)
+	}
+	p.done()
+	read := s.Requests("conversations.replies", "conversations.history")
+	for _, r := range read {
+		if r.Args["channel"] != "C0GENERAL" || r.Args["ts"] != root.TS {
+			t.Errorf("read %v", r.Args)
+		}
+	}
+	if len(read) == 0 {
+		t.Error("no history was read: the test tests nothing")
+	}
+}
+
+// P-07: a room's answer has no trace of the source that only the asker may
+// read: no number is missing, no title named.
+func TestP07MixedEvidence(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	own := doc{"own", "Employees get sixty vacation days each year if they ask Ada.", []string{"slack:T0HOME:user/U0ADA"}}
+	p := start(t, s, newStore(t, own, handbook), drafting(func(_ context.Context, r generate.Request) (generate.Draft, error) {
+		var d generate.Draft
+		for _, e := range r.Evidence {
+			d.Claims = append(d.Claims, cite.Claim{Text: e.Content, Kind: cite.Text, Numbers: []int{e.N}, To: len(e.Content)})
+		}
+		return d, nil
+	}))
+	room := shown(p.answer(s.Mention("U0ADA", "C0GENERAL", qHandbook)))
+	if !strings.Contains(room, "[1] The handbook") || strings.Contains(room, "[2]") || strings.Contains(room, "sixty") || strings.Contains(room, "The own") {
+		t.Errorf("in the room: %s", room)
+	}
+	if private := shown(p.answer(s.DM("U0ADA", qHandbook))); !strings.Contains(private, "[1]") || !strings.Contains(private, "[2]") || !strings.Contains(private, "sixty") {
+		t.Errorf("privately: %s", private)
+	}
+	p.done()
 }

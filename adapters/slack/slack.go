@@ -126,13 +126,14 @@ type Config struct {
 	HTTP  *http.Client // nil: one with a timeout of 30 s
 }
 
-// Deps are the parts that the adapter works with; Log and Now may be nil.
+// Deps are the parts that the adapter works with; Log, Now and After may be nil.
 type Deps struct {
 	Bot    *bot.Bot
 	Desk   *desk.Desk
 	Ledger *ledger.Ledger
 	Log    *slog.Logger
 	Now    func() time.Time
+	After  func(time.Duration) <-chan time.Time // until a status is refreshed
 }
 
 // Adapter is the bot in one Slack workspace. It is safe for concurrent use.
@@ -180,6 +181,9 @@ func New(c Config, d Deps) (*Adapter, error) {
 	if a.now == nil {
 		a.now = time.Now
 	}
+	if a.d.After == nil {
+		a.d.After = time.After
+	}
 	a.api = newClient(c, a.fail)
 	a.api.missing = a.missingScope
 	a.out = outbox.New(outbox.Options{})
@@ -191,6 +195,7 @@ func New(c Config, d Deps) (*Adapter, error) {
 
 // check fills defaults in and says what is wrong, all at once.
 func (c *Config) check() error {
+	both := c.Mode == "" && strings.TrimSpace(c.AppToken) != "" && strings.TrimSpace(c.SigningSecret) != ""
 	c.Mode, c.Name = cmp.Or(c.Mode, Socket), cmp.Or(c.Name, "footnote")
 	c.FollowFor, c.Silence = cmp.Or(c.FollowFor, 30*time.Minute), cmp.Or(c.Silence, 30*time.Second)
 	c.Pace = cmp.Or(c.Pace, outbox.Limit{Every: time.Second, Burst: 3})
@@ -204,6 +209,9 @@ func (c *Config) check() error {
 		add("FOOTNOTE_SLACK_BOT_TOKEN holds an app token (xapp-…): it needs the bot token (xoxb-…)")
 	case strings.HasPrefix(c.BotToken, "xoxp-"), strings.HasPrefix(c.BotToken, "xoxe.xoxp-"):
 		add("FOOTNOTE_SLACK_BOT_TOKEN holds a user token (xoxp-…): it needs the bot token (xoxb-…)")
+	}
+	if both {
+		add("FOOTNOTE_SLACK_APP_TOKEN and FOOTNOTE_SLACK_SIGNING_SECRET are both set, and an app uses one of Socket Mode and HTTP: set slack.mode to socket or http, or unset one of them")
 	}
 	switch c.Mode {
 	case Socket:

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,18 +28,22 @@ func (p *program) works() {
 func TestSocketsAreReplaced(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(s *slacktest.Server){
-		"S17 refresh_requested":      func(s *slacktest.Server) { s.Disconnect("refresh_requested") },
-		"S17 warning":                func(s *slacktest.Server) { s.Disconnect("warning") },
-		"S17 a reason of the future": func(s *slacktest.Server) { s.Disconnect("tea_break") },
-		"S18 cut without a word":     func(s *slacktest.Server) { s.CloseSockets() },
-		"S16 never greeted":          func(s *slacktest.Server) { s.OnDial(slacktest.DialDrop, 1); s.CloseSockets() },
-		"refused once":               func(s *slacktest.Server) { s.OnDial(slacktest.DialRefuse, 1); s.CloseSockets() },
+		"S-17 refresh_requested":      func(s *slacktest.Server) { s.Disconnect("refresh_requested") },
+		"S-17 warning":                func(s *slacktest.Server) { s.Disconnect("warning") },
+		"S-17 a reason of the future": func(s *slacktest.Server) { s.Disconnect("tea_break") },
+		"S-18 cut without a word":     func(s *slacktest.Server) { s.CloseSockets() },
+		"S-16 never greeted":          func(s *slacktest.Server) { s.OnDial(slacktest.DialDrop, 1); s.CloseSockets() },
+		"refused once":                func(s *slacktest.Server) { s.OnDial(slacktest.DialRefuse, 1); s.CloseSockets() },
+		"B-49 apps.connections.open is limited": func(s *slacktest.Server) {
+			s.AddFault(slacktest.Fault{Route: "apps.connections.open", Calls: slacktest.First(1), Status: 429, RetryAfter: "1"})
+			s.CloseSockets()
+		},
 		"apps.connections.open fails once": func(s *slacktest.Server) {
 			s.AddFault(slacktest.Fault{Route: "apps.connections.open", Calls: slacktest.First(1), Status: 500})
 			s.CloseSockets()
 		},
-		"S24 cut during acknowledgements": func(s *slacktest.Server) { s.KillOnAck(1); s.Mention("U0BOB", "C0HELP", qLeaflet) },
-		"S21 silence":                     func(s *slacktest.Server) { s.Silence() },
+		"S-24 B-11 cut during acknowledgements": func(s *slacktest.Server) { s.KillOnAck(1); s.Mention("U0BOB", "C0HELP", qLeaflet) },
+		"S-21 B-12 silence":                     func(s *slacktest.Server) { s.Silence() },
 	}
 	for name, f := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -57,25 +62,27 @@ func TestSocketsAreReplaced(t *testing.T) {
 
 func TestCase_D11(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, slacktest.WithPingEvery(30*time.Millisecond))
-	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 300 * time.Millisecond }))
-	s.OnDial(slacktest.DialRefuse, 3)
-	s.Silence()
-	s.Eventually("a socket after silence and refusals", func() bool { return len(s.Requests("socket")) >= 5 && s.Sockets() >= 1 })
-	p.works()
-	p.quiet()
-	seen := map[string]bool{}
-	for _, r := range s.Requests("apps.connections.open") {
-		seen[r.Header.Get("Authorization")] = true
-	}
-	if len(seen) != 1 {
-		t.Errorf("tokens %v", seen)
-	}
+	t.Run("B-08 B-29 silence, then refusals", func(t *testing.T) {
+		s := fresh(t, slacktest.WithPingEvery(30*time.Millisecond))
+		p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 300 * time.Millisecond }))
+		s.OnDial(slacktest.DialRefuse, 3)
+		s.Silence()
+		s.Eventually("a socket after silence and refusals", func() bool { return len(s.Requests("socket")) >= 5 && s.Sockets() >= 1 })
+		p.works()
+		p.quiet()
+		seen := map[string]bool{}
+		for _, r := range s.Requests("apps.connections.open") {
+			seen[r.Header.Get("Authorization")] = true
+		}
+		if len(seen) != 1 {
+			t.Errorf("tokens %v", seen)
+		}
+	})
 }
 
 // S-15: an address is used once; the fake counts a second use as a violation,
 // which every test checks. S-19: an event between sockets is not lost.
-func TestS19AnEventBetweenSocketsIsAnswered(t *testing.T) {
+func TestS19S15B01AnEventBetweenSocketsIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
@@ -92,7 +99,7 @@ func TestS19AnEventBetweenSocketsIsAnswered(t *testing.T) {
 }
 
 // LS-01: a server that accepts and hangs up is not stormed.
-func TestLS01NoStormOfOpens(t *testing.T) {
+func TestLS01B29NoStormOfOpens(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := prepare(t, s, newStore(t))
@@ -105,7 +112,7 @@ func TestLS01NoStormOfOpens(t *testing.T) {
 }
 
 // LS-02: pings alone keep a socket.
-func TestLS02PingsKeepASocket(t *testing.T) {
+func TestLS02B28PingsKeepASocket(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, slacktest.WithPingEvery(20*time.Millisecond))
 	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 200 * time.Millisecond }))
@@ -118,7 +125,7 @@ func TestLS02PingsKeepASocket(t *testing.T) {
 }
 
 // LS-03, LS-05, S-17, S-23: what is permanent ends Run with its name.
-func TestLS05PermanentFailuresEndWithTheirName(t *testing.T) {
+func TestLS05S23PermanentFailuresEndWithTheirName(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"invalid_auth", "account_inactive", "token_revoked", "not_authed", "missing_scope", "not_allowed_token_type", "token_expired", "forbidden_team", "link_disabled"} {
 		t.Run(code, func(t *testing.T) {
@@ -145,7 +152,7 @@ func TestLS05PermanentFailuresEndWithTheirName(t *testing.T) {
 	}
 }
 
-func TestLS03LinkDisabledEnds(t *testing.T) {
+func TestLS03B10LinkDisabledEnds(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t))
@@ -236,7 +243,7 @@ func TestLS08NoDebugging(t *testing.T) {
 }
 
 // LS-09: one text, and blocks that are never an empty list by accident.
-func TestLS09OneTextAMessage(t *testing.T) {
+func TestLS09S74P43OneTextAMessage(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
@@ -262,7 +269,7 @@ func TestLS10TokenInTheHeader(t *testing.T) {
 }
 
 // LS-11, S-110: a token that expires is renewed once, and the answer posted.
-func TestLS11TokenIsSwapped(t *testing.T) {
+func TestLS11S110TokenIsSwapped(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	renewals := make(chan string, 10)
@@ -283,7 +290,7 @@ func TestLS11TokenIsSwapped(t *testing.T) {
 }
 
 // LS-12, C-08: a panic while answering is told, and the process lives.
-func TestLS12PanicsAreCaught(t *testing.T) {
+func TestLS12C08PanicsAreCaught(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook), drafting(func(ctx context.Context, r generate.Request) (generate.Draft, error) {
@@ -367,7 +374,7 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // LS-15: the fake that the tests run against is not the library's, which
 // greets nobody: it says hello and pings, so that one socket is enough.
-func TestLS15TheFakeGreetsAndPings(t *testing.T) {
+func TestLS15B16TheFakeGreetsAndPings(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
@@ -376,10 +383,22 @@ func TestLS15TheFakeGreetsAndPings(t *testing.T) {
 	if h := p.adapter.Health(); h.Connected.IsZero() || h.Reconnects != 0 || h.AckP99 == 0 {
 		t.Errorf("%+v", h)
 	}
+	acks := 0
+	for _, f := range s.Frames() { // hello is not acknowledged
+		if f.Type == "ack" {
+			acks++
+			if !strings.Contains(string(f.Body), `"envelope_id":"0`) {
+				t.Errorf("acknowledged %s", f.Body)
+			}
+		}
+	}
+	if acks != len(s.Acks()) || acks == 0 {
+		t.Errorf("%d acknowledgements of %d deliveries", acks, len(s.Acks()))
+	}
 }
 
 // LS-16: files are not fetched, so no token goes where a file lies.
-func TestLS16NothingIsFetchedFromElsewhere(t *testing.T) {
+func TestLS16B54NothingIsFetchedFromElsewhere(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	h := &hosts{seen: map[string]bool{}}
@@ -452,7 +471,7 @@ func TestS16AnotherAppsTokenIsFatal(t *testing.T) {
 	}
 }
 
-func TestS16SharedAppIsWarnedOf(t *testing.T) {
+func TestS16B15SharedAppIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	s.ForeignSockets(1)
@@ -460,7 +479,7 @@ func TestS16SharedAppIsWarnedOf(t *testing.T) {
 	s.Eventually("a warning", func() bool { return strings.Contains(p.logs.String(), "another process") || nudge(s) })
 }
 
-func TestS17TooManySocketsIsWaitedOut(t *testing.T) {
+func TestS17B09TooManySocketsIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	s.ForeignSockets(10)
@@ -475,7 +494,7 @@ func TestS17TooManySocketsIsWaitedOut(t *testing.T) {
 }
 
 // S-20: two sockets, each payload on one of them, copies on both.
-func TestS20TwoSocketsOfOneApp(t *testing.T) {
+func TestS20B13B14TwoSocketsOfOneApp(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	p := start(t, s, newStore(t, handbook))
@@ -492,7 +511,7 @@ func TestS20TwoSocketsOfOneApp(t *testing.T) {
 }
 
 // S-22, S-09: while the generator hangs, deliveries are acknowledged.
-func TestS22AcknowledgedWhileTheModelWorks(t *testing.T) {
+func TestS22B17AcknowledgedWhileTheModelWorks(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, slacktest.WithPingEvery(20*time.Millisecond))
 	block, let := make(chan struct{}, 100), make(chan struct{})
@@ -516,24 +535,24 @@ func TestS22AcknowledgedWhileTheModelWorks(t *testing.T) {
 }
 
 // S-25: what the ledger did not take is not acknowledged, and comes again.
-func TestS25NothingIsAcknowledgedThatIsNotKept(t *testing.T) {
+func TestCase_L6(t *testing.T) {
 	t.Parallel()
-	s := fresh(t)
-	p := start(t, s, newStore(t, handbook))
-	_ = p.ledger.Close()
-	s.Mention("U0ADA", "C0GENERAL", qHandbook)
-	ack := string(s.Slash("U0ADA", "C0GENERAL", "/ask", qHandbook).Wait())
-	if !strings.Contains(ack, "try again") {
-		t.Errorf("acknowledged %s", ack)
-	}
-	for _, f := range s.Frames() {
-		if f.Type == "ack" && !strings.Contains(string(f.Body), "try again") {
-			t.Errorf("acknowledged %s", f.Body)
+	t.Run("S-25 nothing is acknowledged that is not kept", func(t *testing.T) {
+		s := fresh(t)
+		p := start(t, s, newStore(t, handbook))
+		_ = p.ledger.Close()
+		s.Mention("U0ADA", "C0GENERAL", qHandbook)
+		ack := string(s.Slash("U0ADA", "C0GENERAL", "/ask", qHandbook).Wait())
+		if !strings.Contains(ack, "try again") {
+			t.Errorf("acknowledged %s", ack)
 		}
-	}
+		for _, f := range s.Frames() {
+			if f.Type == "ack" && !strings.Contains(string(f.Body), "try again") {
+				t.Errorf("acknowledged %s", f.Body)
+			}
+		}
+	})
 }
-
-func TestCase_L6(t *testing.T) { TestS25NothingIsAcknowledgedThatIsNotKept(t) }
 
 // Wrong tokens are named before any call is made.
 func TestS03SwappedTokensAreNamed(t *testing.T) {
@@ -542,21 +561,22 @@ func TestS03SwappedTokensAreNamed(t *testing.T) {
 		change func(*slack.Config)
 		want   string
 	}{
-		"no bot token":         {func(c *slack.Config) { c.BotToken = "" }, "FOOTNOTE_SLACK_BOT_TOKEN is not set"},
-		"app token as bot's":   {func(c *slack.Config) { c.BotToken = "xapp-1" }, "FOOTNOTE_SLACK_BOT_TOKEN holds an app token"},
-		"user token as bot's":  {func(c *slack.Config) { c.BotToken = "xoxp-1" }, "FOOTNOTE_SLACK_BOT_TOKEN holds a user token"},
-		"no app token":         {func(c *slack.Config) { c.AppToken = "  " }, "FOOTNOTE_SLACK_APP_TOKEN is not set"},
-		"bot token as app's":   {func(c *slack.Config) { c.AppToken = "xoxb-1" }, "FOOTNOTE_SLACK_APP_TOKEN holds a bot"},
-		"S05 no secret":        {func(c *slack.Config) { c.Mode, c.SigningSecret = slack.HTTP, "" }, "FOOTNOTE_SLACK_SIGNING_SECRET is not set"},
-		"TestCase_D19 a blank": {func(c *slack.Config) { c.Mode, c.SigningSecret = slack.HTTP, " \t" }, "FOOTNOTE_SLACK_SIGNING_SECRET is not set"},
-		"S02 an unknown mode":  {func(c *slack.Config) { c.Mode = "both" }, "must be socket or http"},
-		"address without host": {func(c *slack.Config) { c.APIURL = "slack" }, "slack.api_url"},
-		"channel mode":         {func(c *slack.Config) { c.Channels = map[string]slack.Channel{"C1": {Answer: "loud"}} }, "slack.channels.C1.answer"},
+		"no bot token":              {func(c *slack.Config) { c.BotToken = "" }, "FOOTNOTE_SLACK_BOT_TOKEN is not set"},
+		"app token as bot's":        {func(c *slack.Config) { c.BotToken = "xapp-1" }, "FOOTNOTE_SLACK_BOT_TOKEN holds an app token"},
+		"S-111 user token as bot's": {func(c *slack.Config) { c.BotToken = "xoxp-1" }, "FOOTNOTE_SLACK_BOT_TOKEN holds a user token"},
+		"no app token":              {func(c *slack.Config) { c.AppToken = "  " }, "FOOTNOTE_SLACK_APP_TOKEN is not set"},
+		"bot token as app's":        {func(c *slack.Config) { c.AppToken = "xoxb-1" }, "FOOTNOTE_SLACK_APP_TOKEN holds a bot"},
+		"S-05 no secret":            {func(c *slack.Config) { c.Mode, c.SigningSecret = slack.HTTP, "" }, "FOOTNOTE_SLACK_SIGNING_SECRET is not set"},
+		"TestCase_D19 a blank":      {func(c *slack.Config) { c.Mode, c.SigningSecret = slack.HTTP, " \t" }, "FOOTNOTE_SLACK_SIGNING_SECRET is not set"},
+		"S-02 both and no mode":     {func(c *slack.Config) { c.Mode = "" }, "are both set"},
+		"S-02 an unknown mode":      {func(c *slack.Config) { c.Mode = "both" }, "must be socket or http"},
+		"address without host":      {func(c *slack.Config) { c.APIURL = "slack" }, "slack.api_url"},
+		"channel mode":              {func(c *slack.Config) { c.Channels = map[string]slack.Channel{"C1": {Answer: "loud"}} }, "slack.channels.C1.answer"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := slack.Config{BotToken: "xoxb-1", AppToken: "xapp-1", SigningSecret: "s"}
+			cfg := slack.Config{Mode: slack.Socket, BotToken: "xoxb-1", AppToken: "xapp-1", SigningSecret: "s"}
 			c.change(&cfg)
 			if _, err := slack.New(cfg, slack.Deps{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
@@ -613,4 +633,75 @@ func TestSlackOutageAtTheStartIsOutlasted(t *testing.T) {
 	s.AddFault(slacktest.Fault{Route: "auth.test", Calls: slacktest.First(6), Status: 503})
 	p := start(t, s, newStore(t, handbook))
 	p.works()
+}
+
+// C-10: health says what an operator asks for, and a connection that is dead is
+// not called one.
+func TestC10Health(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, slacktest.WithPingEvery(30*time.Millisecond))
+	s.AddFault(slacktest.Fault{Route: "chat.postMessage", Calls: slacktest.First(1), Status: 429, RetryAfter: "1"})
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 300 * time.Millisecond }))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook, slacktest.Delivery{NewIDs: 2})
+	p.answer(q)
+	p.quiet()
+	h, d := p.adapter.Health(), p.desk.Health()
+	if h.Connected.IsZero() || h.Last.IsZero() || h.AckP99 <= 0 || h.Limited != 1 || h.Fatal != "" || h.Waiting != 0 {
+		t.Errorf("%+v", h)
+	}
+	if in := d.Platforms[slack.Platform]; in.Duplicates != 2 || in.Received != 3 || in.Last.IsZero() {
+		t.Errorf("%+v", in)
+	}
+	s.OnDial(slacktest.DialRefuse, -1)
+	s.Silence()
+	s.Eventually("the silence to be noticed", func() bool { return p.adapter.Health().Connected.IsZero() || nudge(s) })
+}
+
+// S-99: an acknowledgement carries nothing where Slack accepts nothing.
+func TestS99NoPayloadWhereNoneIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := start(t, s, newStore(t, handbook))
+	for id, accepts := range map[string]string{"e-yes": "true", "e-no": "false"} {
+		s.SendFrame(json.RawMessage(`{"type":"slash_commands","envelope_id":"` + id + `","accepts_response_payload":` + accepts +
+			`,"payload":{"command":"/footnote","text":"help","user_id":"U0ADA","team_id":"T0HOME"}}`))
+		s.Eventually("an acknowledgement", func() bool {
+			return slices.ContainsFunc(s.Frames(), func(f slacktest.Frame) bool {
+				return f.Type == "ack" && strings.Contains(string(f.Body), id) && strings.Contains(string(f.Body), "payload") == (accepts == "true")
+			})
+		})
+	}
+	p.quiet()
+}
+
+// What cannot be read is acknowledged and noted, without a word of what it said.
+func TestLS04WhatCannotBeReadIsNoted(t *testing.T) {
+	t.Parallel()
+	s := slacktest.New(t, matrixWorld())
+	p := start(t, s, newStore(t), over(slack.HTTP))
+	for _, path := range []string{"/slack/interactions", "/slack/commands"} {
+		body := "payload=" + url.QueryEscape(`["vacation"]`)
+		a := send(t, s, slacktest.Post{URL: p.web.URL + path, ContentType: "application/x-www-form-urlencoded", Body: []byte(body)})
+		if a.Status != http.StatusOK {
+			t.Errorf("%s: %d", path, a.Status)
+		}
+	}
+	if logs := p.logs.String(); strings.Count(logs, "an interaction could not be read") != 1 {
+		t.Errorf("logged %s", logs)
+	}
+	p.canary()
+}
+
+func TestS105ABotThatIsInvitedSaysNothing(t *testing.T) {
+	t.Parallel()
+	w := slacktest.DemoWorld()
+	w.AddChannel(slacktest.Channel{Name: "elsewhere", Members: []string{"U0ADA"}})
+	s := slacktest.New(t, w)
+	p := start(t, s, newStore(t, handbook))
+	s.Join("U0BOT", "C0ELSEWHERE")
+	p.answer(s.Mention("U0ADA", "C0ELSEWHERE", qHandbook))
+	p.done()
+	if n := len(s.FromBot("C0ELSEWHERE")); n != 1 {
+		t.Errorf("said %d things", n)
+	}
 }

@@ -31,6 +31,15 @@ func stormSize(t *testing.T) int {
 	return 120
 }
 
+// beside runs the reduced storm beside other tests; the whole one has the machine
+// to itself.
+func beside(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FOOTNOTE_STORM") == "" {
+		t.Parallel()
+	}
+}
+
 // stormWorld has 50 people, of whom ten are in the security group and three
 // are guests, in 12 public and 8 private channels.
 func stormWorld(r *rand.Rand) (w slacktest.World, people, rooms []string) {
@@ -72,6 +81,7 @@ func stormReads(user string, m slacktest.Message) bool {
 // TestStorm: duplicates, reordering, failures and restarts; one answer each,
 // in its thread, and nothing to anybody who may not read it.
 func TestStorm(t *testing.T) {
+	beside(t)
 	r := rand.New(rand.NewPCG(7, 7))
 	w, people, rooms := stormWorld(r)
 	members := map[string][]string{}
@@ -94,7 +104,6 @@ func TestStorm(t *testing.T) {
 func stormDesk(o *desk.Options) {
 	o.PerAsker, o.PerRoom, o.Queue, o.Workers = 10_000, 10_000, 10_000, 4
 	o.Grace, o.Patience = 2*time.Second, 10*time.Second
-	o.MaxAttempts = 20 // a kill costs an attempt, whoever was waiting
 }
 
 // rage makes a third of the deliveries come more than once, all of them out of
@@ -122,6 +131,7 @@ func rage(s *slacktest.Server) {
 // TestStormOfKills is the storm with a bot in a process of its own that is
 // killed four times, without a chance to tidy up.
 func TestStormOfKills(t *testing.T) {
+	beside(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	w, people, rooms := stormWorld(r)
 	members := map[string][]string{}

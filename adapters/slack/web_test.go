@@ -65,14 +65,16 @@ func TestCase_D19(t *testing.T) {
 		"no hex":               header("X-Slack-Signature", "v0=zz"),
 	}
 	for name, change := range cases {
-		for _, path := range []string{"/slack/events", "/slack/interactions", "/slack/commands"} {
-			post := mention(s)
-			post.URL = p.web.URL + path
-			change(&post)
-			if a := send(t, s, post); a.Status != http.StatusUnauthorized || a.Body != "" {
-				t.Errorf("%s at %s: %d %q", name, path, a.Status, a.Body)
+		t.Run("S-04 S-05 "+name, func(t *testing.T) {
+			for _, path := range []string{"/slack/events", "/slack/interactions", "/slack/commands"} {
+				post := mention(s)
+				post.URL = p.web.URL + path
+				change(&post)
+				if a := send(t, s, post); a.Status != http.StatusUnauthorized || a.Body != "" {
+					t.Errorf("%s: %d %q", path, a.Status, a.Body)
+				}
 			}
-		}
+		})
 	}
 	changed := mention(s)
 	changed.Body = append([]byte(" "), changed.Body...) // signed as sent, so this is fine
@@ -94,7 +96,7 @@ func header(name, value string) func(*slacktest.Post) {
 }
 
 // S-06: a replay inside the window is stopped by the claim.
-func TestS06AReplayIsADuplicate(t *testing.T) {
+func TestS06B19AReplayIsADuplicate(t *testing.T) {
 	t.Parallel()
 	s, p := overHTTP(t, handbook)
 	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
@@ -161,7 +163,7 @@ func TestS07OnlyTheBodyIsRead(t *testing.T) {
 }
 
 // S-09, S-24: answered at once while the model works.
-func TestS09AcknowledgedBeforeTheWork(t *testing.T) {
+func TestS09B18AcknowledgedBeforeTheWork(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t, matrixWorld())
 	block, let := make(chan struct{}, 10), make(chan struct{})

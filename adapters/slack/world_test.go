@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +34,15 @@ import (
 	"footnote/retrieval/analysis"
 	"footnote/retrieval/memindex"
 )
+
+// TestMain runs many tests at once: nearly all of their time is spent waiting.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("24")
+	}
+	os.Exit(m.Run())
+}
 
 // doc is a document of a test: each paragraph is a chunk.
 type doc struct {
@@ -156,6 +167,7 @@ type program struct {
 	options desk.Options
 	logs    *syncBuffer
 	now     func() time.Time
+	after   func(time.Duration) <-chan time.Time
 
 	adapter *slack.Adapter
 	desk    *desk.Desk
@@ -204,7 +216,7 @@ func start(t testing.TB, s *slacktest.Server, index *store, o ...option) *progra
 func prepare(t testing.TB, s *slacktest.Server, index *store, o ...option) *program {
 	t.Helper()
 	app := s.App()
-	p := &program{t: t, s: s, index: index, dir: t.TempDir(), draft: verbatim, logs: &syncBuffer{}, now: s.Clock().Now}
+	p := &program{t: t, s: s, index: index, dir: t.TempDir(), draft: verbatim, logs: &syncBuffer{}, now: s.Clock().Now, after: s.Clock().After}
 	p.c = slack.Config{
 		Mode: slack.Socket, BotToken: app.BotToken, AppToken: app.AppToken, SigningSecret: app.SigningSecret, APIURL: s.APIURL(),
 		Pace: outbox.Limit{Every: time.Microsecond, Burst: 100},
@@ -238,7 +250,7 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.adapter, err = slack.New(p.c, slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now})
+	p.adapter, err = slack.New(p.c, slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after})
 	if err != nil {
 		p.t.Fatal(err)
 	}

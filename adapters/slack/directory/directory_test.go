@@ -161,14 +161,14 @@ func TestRooms(t *testing.T) {
 		want       []string
 		err        error
 	}{
-		{"P10 public: every member, and the guest in it", "C1", []string{"everyone channel/C1 everyone", "channel/C1 guests"}, nil},
-		{"P10 public for the organisation", "C5", []string{"everyone channel/C5"}, nil},
-		{"P11 private: each by what stays", "C2", []string{"everyone channel/C2 everyone usergroup/S1 usergroup/S2", "everyone channel/C2 everyone usergroup/S1"}, nil},
-		{"P11 somebody who is only invited", "C7", []string{"everyone channel/C7 everyone usergroup/S1 usergroup/S2", "everyone channel/C7 everyone usergroup/S1", "channel/C7"}, nil},
-		{"P12 shared", "C3", nil, ErrExternal},
-		{"P12 an invitation waits", "C4", nil, ErrExternal},
-		{"P12 somebody from outside is in it", "C6", nil, ErrExternal},
-		{"P13 direct", "D1", nil, nil},
+		{"P-10 S-64 public: every member, and the guest in it; closed accounts not counted", "C1", []string{"everyone channel/C1 everyone", "channel/C1 guests"}, nil},
+		{"P-10 public for the organisation", "C5", []string{"everyone channel/C5"}, nil},
+		{"P-11 P-15 P-30 private: each by what stays, bots not counted", "C2", []string{"everyone channel/C2 everyone usergroup/S1 usergroup/S2", "everyone channel/C2 everyone usergroup/S1"}, nil},
+		{"P-11 somebody who is only invited", "C7", []string{"everyone channel/C7 everyone usergroup/S1 usergroup/S2", "everyone channel/C7 everyone usergroup/S1", "channel/C7"}, nil},
+		{"P-12 shared", "C3", nil, ErrExternal},
+		{"P-12 an invitation waits", "C4", nil, ErrExternal},
+		{"P-12 somebody from outside is in it", "C6", nil, ErrExternal},
+		{"P-13 direct", "D1", nil, nil},
 		{"unknown", "C9", nil, acl.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestFailuresShowLess(t *testing.T) {
 }
 
 // S-50 … S-69: nothing is served past its age, whether Slack answers or not.
-func TestNothingOldIsServed(t *testing.T) {
+func TestS60NothingOldIsServed(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
 	w := newWorkspace()
@@ -286,7 +286,7 @@ func TestEventsDuringAReadCount(t *testing.T) {
 	}
 }
 
-func TestChangedDropsWhatIsNamed(t *testing.T) {
+func TestS68S65ChangedDropsWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace()
 	d := New(w, Options{Team: "T1"})
@@ -342,7 +342,7 @@ func TestCallersShareAFetch(t *testing.T) {
 }
 
 // Whoever is in a room, a document that the room admits may be read by each.
-func TestRoomsAdmitWhatEachMayRead(t *testing.T) {
+func TestP14P30RoomsAdmitWhatEachMayRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorkspace()
@@ -372,4 +372,27 @@ func TestRoomsAdmitWhatEachMayRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// P-23: of a room that is known nothing is asked.
+func TestP23AKnownRoomCostsNoCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace()
+	d := New(w, Options{Team: "T1"})
+	first, err := d.Audience(t.Context(), "C2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	clear(w.calls)
+	w.mu.Unlock()
+	again, err := d.Audience(t.Context(), "C2")
+	if diff := cmp.Diff(clauses(first), clauses(again)); diff != "" || err != nil {
+		t.Errorf("%v -want +got:\n%s", err, diff)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls) > 0 {
+		t.Errorf("asked %v", w.calls)
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"footnote/adapters/slack/slacktest"
 )
 
-func TestClean(t *testing.T) {
+func TestS40Clean(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, want string }{
 		{"plain", "how long?", "how long?"},
@@ -104,7 +104,7 @@ func TestS50TheInstallationIsTheAuthorisation(t *testing.T) {
 	}
 }
 
-func TestTextIsTakenFromTheBlocksWhereThereIsNone(t *testing.T) {
+func TestS40TextIsTakenFromTheBlocksWhereThereIsNone(t *testing.T) {
 	t.Parallel()
 	s := slacktest.New(t, slacktest.DemoWorld())
 	c, err := Parse(s.Fixture("event_app_mention_empty_text"))

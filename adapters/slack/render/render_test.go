@@ -66,7 +66,7 @@ func said(list []Message) string {
 	return string(b)
 }
 
-func TestReplyShape(t *testing.T) {
+func TestS76ReplyShape(t *testing.T) {
 	t.Parallel()
 	list := Reply(answer(prose("Thirty days.", 1), prose("And a page.", 1, 2)), Options{ID: "ID1", Viewer: func(s cite.Source) string { return fmt.Sprint("https://v.example/", s.N) }})
 	valid(t, list)
@@ -85,7 +85,7 @@ func TestReplyShape(t *testing.T) {
 }
 
 // S-71: no text of a document becomes a token.
-func TestS71NoTokens(t *testing.T) {
+func TestS71S72S75aB40NoTokens(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"<!channel>", "<!here>", "<@U1>", "<!subteam^S1>", "&lt;!channel&gt;", "[x](https://a.com|b><!channel>)"} {
 		list := Reply(answer(prose("Say "+token+" now.", 1)), Options{ID: "X"})
@@ -99,7 +99,7 @@ func TestS71NoTokens(t *testing.T) {
 	}
 }
 
-func TestAddress(t *testing.T) {
+func TestS73B42Address(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"https://a.example/x": "https://a.example/x", "http://a.example": "http://a.example", "javascript:alert(1)": "", "file:///etc/x": "",
@@ -150,7 +150,7 @@ func TestCase_F9(t *testing.T) {
 	}
 }
 
-func TestCode(t *testing.T) {
+func TestS75Code(t *testing.T) {
 	t.Parallel()
 	list := Reply(answer(cite.Sentence{Kind: cite.Code, Lead: "Run this:", Text: "```sh\nmake all && echo <done>\n```\n", Cites: []int{1}}), Options{ID: "X"})
 	valid(t, list)
@@ -173,7 +173,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-func TestPlainKeepsTheSources(t *testing.T) {
+func TestS70PlainIsEscapedOnceAndKeepsTheSources(t *testing.T) {
 	t.Parallel()
 	p := Plain(answer(prose(strings.Repeat("Thirty <days> & nights. ", 2000), 1)))
 	if units(p) > maxPlain || !strings.Contains(p, "[1] Hand &amp; &lt;book&gt;") || !strings.Contains(p, "[2] Page") || badEntity(p) || strings.Contains(p, "<") {
@@ -202,7 +202,7 @@ func TestSourceView(t *testing.T) {
 
 // Whatever an answer says, what is sent keeps Slack's limits, says every
 // number, and ends with the sources.
-func TestReplyProperties(t *testing.T) {
+func TestS77S78ReplyProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var list []cite.Sentence

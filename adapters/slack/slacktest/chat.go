@@ -618,5 +618,8 @@ func (s *Server) applyResponse(u *responseURL, b responseBody) reply {
 	m.To = u.user
 	m.Shown = m.ThreadTS == "" || s.world.replied(u.channel, m.ThreadTS)
 	s.whisper(m)
+	if u.original == nil { // of a command: what was said first can be replaced
+		u.original = m
+	}
 	return reply{"ok": true}
 }

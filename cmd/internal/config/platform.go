@@ -193,6 +193,10 @@ func (c Config) checkSlack(s SlackSecrets, given map[string]bool, p *Problems) {
 	case strings.HasPrefix(token, "xoxp-"):
 		p.add(slackBotToken, "holds a user token (xoxp-…)", "the Bot User OAuth Token (xoxb-…)")
 	}
+	if c.Slack.Mode == "" && given[slackAppToken] && given[slackSigningSecret] {
+		p.add("slack.mode", "is not set, and both "+slackAppToken+" and "+slackSigningSecret+" are: an app uses one of Socket Mode and HTTP", "socket or http")
+		return
+	}
 	if cmp.Or(c.Slack.Mode, "socket") == "socket" {
 		switch token := strings.TrimSpace(s.AppToken.Reveal()); {
 		case !given[slackAppToken] && given[slackSigningSecret]:
