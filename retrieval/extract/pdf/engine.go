@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
 	faults "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
@@ -105,30 +106,45 @@ func (d *document) title() string {
 	return strings.TrimSpace(r.Value)
 }
 
-// outline is the level of each bookmark by its title, from 1.
+// outline is the level of each bookmark by its title, from 1. Bookmarks are
+// asked for one by one, and bounded: a file may link them in a ring, on which
+// the library's own walk never ends.
 func (d *document) outline() map[string]int {
-	out := map[string]int{}
-	r, err := d.engine.GetBookmarks(&requests.GetBookmarks{Document: d.ref})
-	if err != nil {
-		return out
-	}
-	levels(out, r.Bookmarks, 1)
-	return out
+	w := bookmarks{d: d, levels: map[string]int{}}
+	w.below(nil, 1)
+	return w.levels
 }
 
 // maxBookmarks bounds how much of an outline is read.
 const maxBookmarks = 10_000
 
-func levels(out map[string]int, marks []responses.GetBookmarksBookmark, level int) {
-	for _, m := range marks {
-		if key := alike(m.Title); key != "" && len(out) < maxBookmarks {
-			if _, known := out[key]; !known {
-				out[key] = level
+type bookmarks struct {
+	d      *document
+	levels map[string]int
+	seen   int
+}
+
+// below reads what stands below a bookmark, nil: the whole outline.
+func (w *bookmarks) below(parent *references.FPDF_BOOKMARK, level int) {
+	first, err := w.d.engine.FPDFBookmark_GetFirstChild(&requests.FPDFBookmark_GetFirstChild{Document: w.d.ref, Bookmark: parent})
+	if err != nil {
+		return
+	}
+	for at := first.Bookmark; at != nil && w.seen < maxBookmarks; {
+		w.seen++
+		if title, err := w.d.engine.FPDFBookmark_GetTitle(&requests.FPDFBookmark_GetTitle{Bookmark: *at}); err == nil {
+			if key := alike(title.Title); key != "" && w.levels[key] == 0 {
+				w.levels[key] = level
 			}
 		}
 		if level < 6 {
-			levels(out, m.Children, level+1)
+			w.below(at, level+1)
 		}
+		next, err := w.d.engine.FPDFBookmark_GetNextSibling(&requests.FPDFBookmark_GetNextSibling{Document: w.d.ref, Bookmark: *at})
+		if err != nil {
+			return
+		}
+		at = next.Bookmark
 	}
 }
 
@@ -154,22 +170,65 @@ type sheet struct {
 
 // page reads one page, from 0, and closes it again.
 func (d *document) page(n int) (sheet, error) {
+	s, more, err := d.pageAsIs(n, true)
+	if !more || err != nil {
+		return s, err
+	}
+	links := s.links
+	if s, _, err = d.pageAsIs(n, false); len(s.links) == 0 {
+		s.links = links // drawing the annotations took them away
+	}
+	return s, err
+}
+
+// pageAsIs reads one page. more says that it has filled fields or notes on it,
+// which draw has put among its content: it has to be read again.
+func (d *document) pageAsIs(n int, draw bool) (s sheet, more bool, err error) {
 	loaded, err := d.engine.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.ref, Index: n})
 	if err != nil {
-		return sheet{}, err
+		return sheet{}, false, err
 	}
 	defer func() { _, _ = d.engine.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page}) }()
-	text, err := d.engine.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: requests.Page{ByReference: &loaded.Page}})
+	page := requests.Page{ByReference: &loaded.Page}
+	text, err := d.engine.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
-		return sheet{}, err
+		return sheet{}, false, err
 	}
 	defer func() {
 		_, _ = d.engine.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: text.TextPage})
 	}()
 	r := reading{engine: d.engine, page: text.TextPage, from: -1}
-	err = r.read()
 	r.sheet.links = r.links(d.ref, loaded.Page)
-	return r.sheet, err
+	if draw && d.annotated(page) {
+		drawn, err := d.engine.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page})
+		if err == nil && drawn.Result == responses.FPDFPage_FlattenResultSuccess {
+			return r.sheet, true, nil
+		}
+	}
+	return r.sheet, false, r.read()
+}
+
+// maxAnnotations bounds how many of a page are looked at.
+const maxAnnotations = 1000
+
+// annotated reports that a page has annotations that show text.
+func (d *document) annotated(page requests.Page) bool {
+	count, err := d.engine.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil {
+		return false
+	}
+	for i := range min(count.Count, maxAnnotations) {
+		a, err := d.engine.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: page, Index: i})
+		if err != nil {
+			continue
+		}
+		kind, err := d.engine.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: a.Annotation})
+		_, _ = d.engine.FPDFPage_CloseAnnot(&requests.FPDFPage_CloseAnnot{Annotation: a.Annotation})
+		if err == nil && (kind.Subtype == enums.FPDF_ANNOT_SUBTYPE_WIDGET || kind.Subtype == enums.FPDF_ANNOT_SUBTYPE_FREETEXT || kind.Subtype == enums.FPDF_ANNOT_SUBTYPE_STAMP) {
+			return true
+		}
+	}
+	return false
 }
 
 // reading is a page being read.

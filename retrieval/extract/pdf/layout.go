@@ -335,35 +335,95 @@ func free(r row, s segment) bool {
 }
 
 // tables tells rows of a table from lines with a wide gap: a row of a table has
-// a neighbour with a cell, not its first, at the same side. A line between two
-// rows that stands within a cell goes on with it.
+// a neighbour with a cell, not its first, at the same side. Lines that hang
+// below a cell go on with it.
 func tables(all []row) []row {
 	tabular := make([]bool, len(all))
-	for i := 1; i < len(all); i++ {
-		if aligned(all[i-1], all[i]) || i > 1 && len(all[i-1].cells) == 1 && aligned(all[i-2], all[i]) {
-			tabular[i] = true
-			for j := i - 1; j >= 0 && j >= i-2; j-- {
-				if aligned(all[j], all[i]) {
-					tabular[j] = true
-					break
-				}
-			}
+	for i := range all {
+		if j := above(all, i); j >= 0 {
+			tabular[i], tabular[j] = true, true
 		}
 	}
 	var out []row
-	last := false // the row before is one of a table
+	base := -1 // of all, the last row of the open table
 	for i, r := range all {
-		switch n := len(out); {
-		case tabular[i]:
-		case last && len(r.cells) == 1 && i+1 < len(all) && tabular[i+1] && out[n-1].goesOn(r):
+		if base >= 0 && wraps(all, tabular, base, i) && out[len(out)-1].goesOn(r) {
 			continue
-		default:
+		}
+		if base = -1; tabular[i] {
+			base = i
+		} else {
 			r = r.line()
 		}
-		last = tabular[i]
 		out = append(out, r)
 	}
 	return out
+}
+
+// maxWrap bounds the lines of one cell.
+const maxWrap = 12
+
+// above finds the row of a table that stands above i, with nothing but lines
+// between them that hang below a cell: -1 none.
+func above(all []row, i int) int {
+	for j := i - 1; j >= max(0, i-maxWrap); j-- {
+		if aligned(all[j], all[i]) && !hangs(all[i], all[j]) {
+			return j
+		}
+		if len(all[j].cells) > 1 && !hangs(all[j], all[max(0, j-1)]) && !hangs(all[j], all[max(0, j-2)]) || all[j+1].top-all[j].bottom > 2*all[j].size {
+			break
+		}
+	}
+	if i > 0 && aligned(all[i-1], all[i]) {
+		return i - 1
+	}
+	return -1
+}
+
+// hangs reports a row whose first cell lies right of the first of another.
+func hangs(r, of row) bool { return r.left() >= of.cells[0].right }
+
+// wraps reports that line i is more of the cells of the row base: it hangs below
+// them. One of several cells does only if the lines of a row stand closer than
+// the rows; one alone if another row of the table follows, or it begins exactly
+// below a cell.
+func wraps(all []row, tabular []bool, base, i int) bool {
+	r, b := all[i], all[base]
+	if !hangs(r, b) || r.top <= b.top {
+		return false
+	}
+	next := i + 1
+	for next < len(all) && next < i+maxWrap && hangs(all[next], b) {
+		next++
+	}
+	follows := next < len(all) && tabular[next]
+	if len(r.cells) == 1 {
+		return follows && (next == i+1 || under(r.cells[0], b)) || under(r.cells[0], b)
+	}
+	for _, c := range r.cells {
+		if !under(c, b) {
+			return false
+		}
+	}
+	apart := math.Inf(1)
+	switch {
+	case follows:
+		apart = all[next].top - all[next-1].top
+	case base > 0:
+		apart = b.top - all[base-1].top
+	}
+	return r.top-all[i-1].top < 0.85*apart
+}
+
+// under reports that a cell begins where one of a row does, or has its middle
+// there.
+func under(c segment, of row) bool {
+	for _, d := range of.cells[1:] {
+		if math.Abs(c.left-d.left) < 0.5*c.size || math.Abs(c.left+c.right-d.left-d.right) < c.size {
+			return true
+		}
+	}
+	return false
 }
 
 // aligned reports that two rows share the side of a cell that is not the first
@@ -383,29 +443,33 @@ func aligned(a, b row) bool {
 	return false
 }
 
-// goesOn adds a line to the cell that it stands below, or beside the others if
-// it stands below none, unless it begins at the left of the table.
+// goesOn adds a line to the cells that it stands below, or beside the others
+// where it stands below none.
 func (r *row) goesOn(line row) bool {
-	s := line.cells[0]
-	if s.top-r.bottom > 0.5*s.size || s.left < r.cells[0].right {
+	if line.top-r.bottom > 0.5*line.size {
 		return false
 	}
+	for _, s := range line.cells {
+		r.more(s)
+	}
+	r.bottom = max(r.bottom, line.bottom)
+	return true
+}
+
+func (r *row) more(s segment) {
 	at := len(r.cells)
 	for i := range r.cells {
 		c := &r.cells[i]
 		if min(c.right, s.right) > max(c.left, s.left) {
-			c.text += " " + s.text
+			c.text = joined(c.text, s.text)
 			c.chars += s.chars
-			r.bottom = max(r.bottom, s.bottom)
-			return true
+			return
 		}
 		if c.left > s.left && at == len(r.cells) {
 			at = i
 		}
 	}
 	r.cells = slices.Insert(r.cells, at, s)
-	r.bottom = max(r.bottom, s.bottom)
-	return true
 }
 
 // line makes one segment of the cells of a row that is none of a table.

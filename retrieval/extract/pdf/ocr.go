@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/draw"
 	"image/png"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klippa-app/go-pdfium/requests"
 )
@@ -22,6 +25,9 @@ type recognised struct {
 // errNoOCR is the advice where there is no text recognition.
 var errNoOCR = errors.New("install tesseract with the languages eng and kor, or add a text layer to the file")
 
+// errNoTime is the advice where a document holds more scans than it has time.
+var errNoTime = errors.New("there was no time to recognise them: allow more time for a document, or add a text layer to the file")
+
 // Bounds of text recognition.
 const (
 	dpi       = 300
@@ -29,22 +35,47 @@ const (
 	unsure    = 30 // words of a lower confidence, of 100, are dropped
 )
 
+// recogniseUntil leaves a tenth of the time that a document has to the rest of
+// the work. Without it a long scan would be read in vain.
+func recogniseUntil(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Time{}
+	}
+	now := time.Now()
+	return now.Add(end.Sub(now) * 9 / 10)
+}
+
 // recognise reads the picture of a page with tesseract. Its error is advice
 // for an operator.
 func (b *book) recognise(ctx context.Context, d *document, n int) ([]row, error) {
-	program, err := exec.LookPath("tesseract")
-	if err != nil {
-		return nil, errNoOCR
+	if b.program == "" {
+		program, err := exec.LookPath("tesseract")
+		if err != nil {
+			return nil, errNoOCR
+		}
+		b.program, b.langs = program, languages(ctx, program)
 	}
-	picture, err := d.picture(n)
+	if !b.until.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, b.until)
+		defer cancel()
+		ctx = limited
+	}
+	if ctx.Err() != nil {
+		return nil, errNoTime
+	}
+	picture, at, err := d.picture(n)
 	if err != nil {
 		return nil, fmt.Errorf("page %d cannot be drawn: %w", n+1, err)
 	}
-	table, err := run(ctx, program, picture, "stdin", "stdout", "-l", languages(ctx, program), "--dpi", strconv.Itoa(dpi), "tsv")
+	table, err := run(ctx, b.program, picture, "stdin", "stdout", "-l", b.langs, "--dpi", strconv.Itoa(at), "tsv")
+	if ctx.Err() != nil {
+		return nil, errNoTime
+	}
 	if err != nil {
 		return nil, err
 	}
-	words, confidence := recognisedWords(string(table))
+	words, confidence := recognisedWords(string(table), 72/float64(at))
 	if len(words) == 0 {
 		return nil, nil
 	}
@@ -52,29 +83,40 @@ func (b *book) recognise(ctx context.Context, d *document, n int) ([]row, error)
 	return layout(words), nil
 }
 
-// picture draws a page as PNG.
-func (d *document) picture(n int) ([]byte, error) {
+// picture draws a page as PNG, and says with how many dots to the inch.
+func (d *document) picture(n int) (picture []byte, at int, err error) {
 	size, err := d.engine.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: d.ref, Index: n})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	at := dpi
-	for at > 36 && size.Width*size.Height*float64(at*at)/(72*72) > maxPixels {
+	pixels := func() float64 { return size.Width * size.Height * float64(at*at) / (72 * 72) }
+	for at = dpi; at > 36 && pixels() > maxPixels; {
 		at /= 2
 	}
-	if size.Width*size.Height*float64(at*at)/(72*72) > maxPixels {
-		return nil, errors.New("it is too large")
+	if pixels() > maxPixels {
+		return nil, 0, errors.New("it is too large")
 	}
 	r, err := d.engine.RenderPageInDPI(&requests.RenderPageInDPI{DPI: at, Page: requests.Page{ByIndex: &requests.PageByIndex{Document: d.ref, Index: n}}})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if r.CleanupFunc != nil {
 		defer r.CleanupFunc()
 	}
+	return encode(r.Result.RenderedImage), at, nil
+}
+
+// encode writes a picture as PNG, grey, which is all that recognition needs and
+// a quarter of the work.
+func encode(img image.Image) []byte {
+	grey := image.NewGray(img.Bounds())
+	draw.Draw(grey, grey.Bounds(), img, img.Bounds().Min, draw.Src)
 	var b bytes.Buffer
-	err = png.Encode(&b, r.Result.RenderedImage)
-	return b.Bytes(), err
+	fast := png.Encoder{CompressionLevel: png.BestSpeed}
+	if err := fast.Encode(&b, grey); err != nil { // only what is no picture fails
+		return nil
+	}
+	return b.Bytes()
 }
 
 // run runs tesseract with an input and returns its output. What it says of a
@@ -108,9 +150,9 @@ func languages(ctx context.Context, program string) string {
 }
 
 // recognisedWords reads tesseract's table: twelve columns, of which the last
-// six are left, top, width, height, confidence and text, in pixels.
-func recognisedWords(table string) (words []word, confidence int) {
-	const scale = 72.0 / dpi
+// six are left, top, width, height, confidence and text, in pixels; scale makes
+// points of them.
+func recognisedWords(table string, scale float64) (words []word, confidence int) {
 	sum := 0.0
 	for line := range strings.Lines(table) {
 		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")

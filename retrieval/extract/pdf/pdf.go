@@ -14,8 +14,9 @@
 // that does not say what its characters are, is read by tesseract where that
 // is installed, else named in the warnings.
 //
-// Addresses below words that do not show them are listed at the end. It reads
-// no forms, comments or attachments.
+// Addresses below words that do not show them are listed at the end. Filled
+// fields and notes on a page read as part of it. It reads no comments or
+// attachments.
 package pdf
 
 import (
@@ -25,6 +26,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"footnote/retrieval/doctree"
@@ -49,7 +51,7 @@ func Read(ctx context.Context, data []byte, password string, l bounds.Limits) (d
 	if d.pages == 0 {
 		return doctree.Tree{}, bounds.Refuse("no text found: the PDF has no pages")
 	}
-	b := book{outline: d.outline(), limits: l}
+	b := book{outline: d.outline(), limits: l, until: recogniseUntil(ctx)}
 	for n := range d.pages {
 		if err := b.add(ctx, d, n); err != nil {
 			return doctree.Tree{}, err
@@ -80,7 +82,10 @@ type book struct {
 	broken  []int // pages that cannot be opened
 	seen    []recognised
 	links   []link
-	missing error // why there is no recognition
+	missing error  // why there is no recognition
+	program string // that recognises, with its languages
+	langs   string
+	until   time.Time // recognition stops then, so that what was read until then counts; zero: never
 }
 
 // garbled is the share of characters of an unknown meaning from which a page
@@ -183,8 +188,16 @@ func (b *book) warnings(d *draft.Document) {
 			d.Warn(fmt.Sprintf("%d of %d pages %s (pages %s)", len(w.pages), b.total, w.what, numbers(w.pages)))
 		}
 	}
-	for _, r := range b.seen {
-		d.Warn(fmt.Sprintf("page %d was read by text recognition, with confidence %d of 100", r.page, r.confidence))
+	if n := len(b.seen); n > 0 {
+		var pages []int
+		least := b.seen[0]
+		for _, r := range b.seen {
+			pages = append(pages, r.page)
+			if r.confidence < least.confidence {
+				least = r
+			}
+		}
+		d.Warn(fmt.Sprintf("%d of %d pages were read by text recognition, with confidence %d of 100, the least %d on page %d (pages %s)", n, b.total, b.facts().Confidence, least.confidence, least.page, numbers(pages)))
 	}
 }
 
@@ -235,7 +248,7 @@ func (b *book) tree(title string) (doctree.Tree, error) {
 }
 
 // generic are titles that programs write.
-var generic = regexp.MustCompile(`(?i)^(untitled|microsoft (word|powerpoint|excel) - .*|.*\.(docx?|pptx?|xlsx?|pdf|dvi|indd|tex|qxd|rtf)|powerpoint presentation|document\d*)$`)
+var generic = regexp.MustCompile(`(?i)^(untitled|\(?anonymous\)?|microsoft (word|powerpoint|excel) - .*|.*\.(docx?|pptx?|xlsx?|pdf|dvi|indd|tex|qxd|rtf)|powerpoint presentation|document\d*)$`)
 
 // body is the size of the font that most characters have.
 func (b *book) body() float64 {

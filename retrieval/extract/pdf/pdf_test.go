@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +29,7 @@ type file struct {
 	pages    []string
 	rotate   int
 	annots   string // annotations of each page
+	xobject  string // pictures of each page
 	font     string // of F1, "" Helvetica
 	info     string // entries of the information dictionary
 	catalog  string // more entries of the catalog
@@ -67,7 +70,7 @@ func (f file) bytes() []byte {
 	for _, content := range f.pages {
 		n := len(objects) + 1
 		kids = append(kids, fmt.Sprintf("%d 0 R", n))
-		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Rotate %d /Annots [%s] /Contents %d 0 R /Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>", f.rotate, f.annots, n+1))
+		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Rotate %d /Annots [%s] /Contents %d 0 R /Resources << /Font << /F1 3 0 R /F2 4 0 R >> /XObject << %s >> >> >>", f.rotate, f.annots, n+1, f.xobject))
 		stream := []byte(content)
 		if f.isLocked {
 			stream = crypt(md5sum(string(key) + string(binary.LittleEndian.AppendUint32(nil, uint32(n+1))[:3]) + "\x00\x00")[:10], stream)
@@ -281,7 +284,7 @@ func TestPagesWithoutTextAreRecognised(t *testing.T) {
 	if diff := cmp.Diff(lines("page=1 paragraph: Text.", "page=2 paragraph: Scanned text"), outline(tree)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"page 2 was read by text recognition, with confidence 85 of 100"}, tree.Warnings); diff != "" {
+	if diff := cmp.Diff([]string{"1 of 2 pages were read by text recognition, with confidence 85 of 100, the least 85 on page 2 (pages 2)"}, tree.Warnings); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -395,6 +398,115 @@ func TestTitle(t *testing.T) {
 		if got := read(t, file{pages: page, info: info}.bytes()).Title; got != want {
 			t.Errorf("%s: %q, want %q", info, got, want)
 		}
+	}
+}
+
+func TestBookmarksInARingEnd(t *testing.T) {
+	t.Parallel()
+	f := file{pages: []string{column(50, 700, "Loop") + column(50, 650, "The text goes on.")}, catalog: "/Outlines 7 0 R",
+		objects: []string{"<< /First 8 0 R /Last 8 0 R /Count 1 >>", "<< /Title (Loop) /Parent 7 0 R /First 8 0 R /Next 9 0 R /Dest [5 0 R /Fit] >>", "<< /Title (Other) /Parent 7 0 R /First 8 0 R /Next 8 0 R >>"}}
+	if diff := cmp.Diff(lines("page=1 heading: Loop", "page=1 paragraph: The text goes on."), outline(read(t, f.bytes()))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRowsThatDifferInNumbersAreNoHeaders(t *testing.T) {
+	t.Parallel()
+	var f file
+	for i := range 4 {
+		page := at(50, 780, 9, "F1", fmt.Sprintf("ACME part list, page %d", i+1))
+		for j := range 8 {
+			n, y := 8*i+j, 740-15*float64(j)
+			page += at(50, y, 10, "F1", fmt.Sprintf("Part %d", n)) + at(200, y, 10, "F1", fmt.Sprint(3*n)) + at(400, y, 10, "F1", fmt.Sprintf("%d.50", n))
+		}
+		f.pages = append(f.pages, page)
+	}
+	got := outline(read(t, f.bytes()))
+	if strings.Count(got, " row: Part") != 32 || strings.Contains(got, "ACME") {
+		t.Error(got)
+	}
+}
+
+func TestALargeTitleOfEveryPageIsKeptOnce(t *testing.T) {
+	t.Parallel()
+	var f file
+	for i := range 3 {
+		f.pages = append(f.pages, at(50, 770, 24, "F1", "Quarterly News")+column(50, 700, left[i:]...))
+	}
+	if got := outline(read(t, f.bytes())); strings.Count(got, "heading: Quarterly News") != 1 {
+		t.Error(got)
+	}
+}
+
+func TestCellsOfSeveralLines(t *testing.T) {
+	t.Parallel()
+	page := at(50, 700, 10, "F1", "Code") + at(100, 700, 10, "F1", "Meaning") + at(350, 700, 10, "F1", "Action")
+	for i := range 3 {
+		y := 680 - 50*float64(i)
+		page += at(50, y, 10, "F1", fmt.Sprintf("E%d", i)) + at(100, y, 10, "F1", fmt.Sprintf("The sensor %d reports a value", i)) + at(350, y, 10, "F1", fmt.Sprintf("Restart unit %d and", i)) +
+			at(100, y-12, 10, "F1", "outside of the per-") + at(350, y-12, 10, "F1", "call us.") + at(100, y-24, 10, "F1", "mitted range.")
+	}
+	want := lines("page=1 headrow: Code|Meaning|Action",
+		"page=1 row: E0|The sensor 0 reports a value outside of the permitted range.|Restart unit 0 and call us.",
+		"page=1 row: E1|The sensor 1 reports a value outside of the permitted range.|Restart unit 1 and call us.",
+		"page=1 row: E2|The sensor 2 reports a value outside of the permitted range.|Restart unit 2 and call us.")
+	if diff := cmp.Diff(want, outline(read(t, file{pages: []string{page}}.bytes()))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilledFieldsAreRead(t *testing.T) {
+	t.Parallel()
+	f := file{pages: []string{column(50, 700, "Name:") + column(50, 650, "See our terms.")},
+		annots: "<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Maria Gonzales) /Rect [100 696 300 712] /F 4 /AP << /N 7 0 R >> >> " +
+			"<< /Type /Annot /Subtype /Text /Contents (a private remark) /Rect [100 596 120 612] >> " +
+			"<< /Type /Annot /Subtype /Link /Rect [48 646 400 660] /A << /S /URI /URI (https://example.org/terms) >> >>",
+		objects: []string{"<< /Type /XObject /Subtype /Form /BBox [0 0 200 16] /Resources << /Font << /F1 3 0 R >> >> /Length 48 >>\nstream\nBT /F1 10 Tf 2 4 Td (Maria Gonzales) Tj ET      \nendstream"}}
+	want := lines("page=1 paragraph: Name: Maria Gonzales", "page=1 paragraph: See our terms.", "# Links", "page=1 item: See our terms.: https://example.org/terms")
+	if diff := cmp.Diff(want, outline(read(t, f.bytes()))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALongScanIsReadAsFarAsItsTimeGoes(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nif [ \"$1\" = --list-langs ]; then printf 'List:\\neng\\n'; exit; fi\n/usr/bin/cat >/dev/null\n" +
+		"if [ -e " + dir + "/once ]; then exec /usr/bin/sleep 60; fi; : > " + dir + "/once\nprintf '5\\t1\\t1\\t1\\t1\\t1\\t100\\t100\\t200\\t40\\t90\\tScanned\\n'\n"
+	if err := os.WriteFile(filepath.Join(dir, "tesseract"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	read(t, file{pages: []string{column(50, 700, "Starts the engine.")}}.bytes())
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	defer cancel()
+	tree, err := pdf.Read(ctx, file{pages: []string{picture, picture, picture}}.bytes(), "", bounds.Limits{}.Filled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := doctree.Facts{Unit: "page", Total: 3, Covered: 1, Recognised: 1, Confidence: 90}
+	if diff := cmp.Diff(want, tree.Facts); diff != "" {
+		t.Error(diff)
+	}
+	if got := strings.Join(tree.Warnings, "\n"); !strings.Contains(got, "2 of 3 pages have no text; there was no time to recognise them") {
+		t.Error(got)
+	}
+}
+
+// TestTesseract reads a page with the program itself, where it is installed.
+func TestTesseract(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tesseract"); err != nil {
+		t.Skip("tesseract is not installed")
+	}
+	stream, err := os.ReadFile("testdata/scan.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file{pages: []string{"q 400 0 0 100 50 600 cm /I Do Q"}, xobject: "/I 7 0 R",
+		objects: []string{fmt.Sprintf("<< /Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /DCTDecode /Length %d >>\nstream\n%s\nendstream", 800, 200, len(stream), stream)}}
+	tree := read(t, f.bytes())
+	if !strings.Contains(tree.Canonical, "The warranty lasts two years") || tree.Facts.Recognised != 1 || tree.Facts.Confidence < 60 {
+		t.Errorf("%q %+v", tree.Canonical, tree.Facts)
 	}
 }
 

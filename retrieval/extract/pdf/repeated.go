@@ -4,6 +4,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,16 +29,29 @@ func lineOf(r row) edgeLine {
 
 // strip takes headers and footers off the pages and returns their texts. A
 // line is one of them if it stands at the same place on at least half of the
-// pages, or on three, with nothing but such lines between it and the edge. The
-// first row of cells stays: it names the columns of a table that goes on.
+// pages, or on three, with nothing but such lines between it and the edge, and
+// its numbers are the same or count the pages. The
+// first row of cells stays: it names the columns of a table that goes on. So does
+// the first of large text, which is the title or the sender. What comes several
+// times on one page is content.
 func (b *book) strip() []string {
-	count, texts, varies := map[edgeLine]int{}, map[edgeLine]string{}, map[edgeLine]bool{}
+	count, texts, varies, other := map[edgeLine]int{}, map[edgeLine]string{}, map[edgeLine]bool{}, map[edgeLine]bool{}
+	last := map[edgeLine]counting{}
 	for _, p := range b.pages {
-		seen := map[edgeLine]bool{}
+		seen, often := map[edgeLine]bool{}, map[string]int{}
+		for _, r := range p.rows {
+			often[lineOf(r).text]++
+		}
 		for _, i := range edges(p.rows) {
 			if l := lineOf(p.rows[i]); !seen[l] {
 				seen[l] = true
 				count[l]++
+				other[l] = other[l] || often[l.text] > 2
+				now := counting{p.number, figures(p.rows[i])}
+				if old, ok := last[l]; ok && !old.goesOn(now) {
+					other[l] = true
+				}
+				last[l] = now
 				if text := p.rows[i].text(); texts[l] == "" {
 					texts[l] = text
 				} else if texts[l] != text {
@@ -50,11 +64,11 @@ func (b *book) strip() []string {
 	body := b.body()
 	s := stripper{many: len(b.pages) > 1, repeated: func(l edgeLine) bool {
 		// The rounding may fall either way.
-		return max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need && len(b.pages) > 1
+		return !other[l] && max(count[l], count[edgeLine{l.text, l.at - 1}]+count[l], count[edgeLine{l.text, l.at + 1}]+count[l]) >= need && len(b.pages) > 1
 	}, counted: func(r row) bool {
 		// Large text that counts is "Step 1", "Step 2": a heading.
 		return varies[lineOf(r)] && r.size > 1.1*body
-	}, tables: map[string]bool{}}
+	}, large: func(r row) bool { return r.size >= larger*body }, tables: map[string]bool{}}
 	kept, left := make([][]row, len(b.pages)), 0
 	for i := range b.pages {
 		kept[i] = s.page(b.pages[i].rows)
@@ -67,6 +81,29 @@ func (b *book) strip() []string {
 		b.pages[i].rows = kept[i]
 	}
 	return s.texts
+}
+
+// counting is what the numbers of a line are on a page.
+type counting struct {
+	page    int
+	figures []string
+}
+
+func figures(r row) []string { return digits.FindAllString(r.text(), -1) }
+
+// goesOn reports that the numbers of a line on a later page are the same, count
+// the pages, or begin again at 1. Others are content, as those of a table whose
+// rows are otherwise alike.
+func (c counting) goesOn(next counting) bool {
+	for i, was := range c.figures {
+		is := next.figures[i]
+		from, err1 := strconv.Atoi(was)
+		to, err2 := strconv.Atoi(is)
+		if was != is && (err1 != nil || err2 != nil || to-from != next.page-c.page && to != 1) {
+			return false
+		}
+	}
+	return true
 }
 
 // edges are the lines that may be header or footer: top to bottom the first
@@ -104,6 +141,7 @@ type stripper struct {
 	many     bool // pages
 	repeated func(edgeLine) bool
 	counted  func(row) bool  // a heading with a number of its own
+	large    func(row) bool  // a title
 	tables   map[string]bool // column names kept once
 	texts    []string
 }
@@ -138,7 +176,7 @@ func (s *stripper) page(rows []row) []row {
 
 // take notes a line to leave out, and reports whether it is to be.
 func (s *stripper) take(r row, l edgeLine) bool {
-	if len(r.cells) > 2 && !s.tables[l.text] {
+	if (len(r.cells) > 2 || s.large(r)) && !s.tables[l.text] {
 		s.tables[l.text] = true
 		return false
 	}

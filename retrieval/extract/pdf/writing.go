@@ -176,26 +176,23 @@ func (w *writing) flush() {
 // join makes one text of lines: a word that a hyphen cuts at a line end is
 // whole again, and where the script has no spaces none is put.
 func join(rows []row) string {
-	var b strings.Builder
-	for i, r := range rows {
-		line := tidy(r.text())
-		if i == 0 {
-			b.WriteString(line)
-			continue
-		}
-		before := b.String()
-		cut, ok := hyphenated(before, line)
-		switch {
-		case ok:
-			b.Reset()
-			b.WriteString(cut)
-		case compound.MatchString(before): // the hyphen is its own
-		case !spaceless(before, line):
-			b.WriteByte(' ')
-		}
-		b.WriteString(line)
+	text := ""
+	for _, r := range rows {
+		text = joined(text, tidy(r.text()))
 	}
-	return tidy(b.String())
+	return tidy(text)
+}
+
+// joined is a text with one more line.
+func joined(text, line string) string {
+	cut, ok := hyphenated(text, line)
+	switch {
+	case text == "", ok:
+		return cut + line
+	case compound.MatchString(text), spaceless(text, line): // the hyphen is its own
+		return text + line
+	}
+	return text + " " + line
 }
 
 // hyphenated takes the hyphen off the end of a line that goes on in small
