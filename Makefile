@@ -12,9 +12,10 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --q
 .PHONY: help demo test build check lint vuln bench clean
 
 help: ## say what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 include Makefile.native
+include Makefile.redis
 
 demo: build ## build all, ingest the demo documents, ask five questions, leave a prompt
 	@go run ./cmd/internal/demo $(BIN)
