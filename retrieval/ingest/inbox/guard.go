@@ -1,0 +1,180 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"footnote/acl"
+	"footnote/acl/system"
+	"footnote/retrieval"
+)
+
+// errTakenBack says that a run brought what the inbox does not hold any more.
+var errTakenBack = errors.New("it was taken back, or its access list changed, while it was being taken in")
+
+// Guard is the store with every write of a document of this inbox held to what
+// the inbox says at that moment: a run works on a listing that may be hours
+// old. pathOf finds the path of a document, "" if it is not known.
+//
+// SECURITY: with Enforce after each change nothing is published, or opened, to
+// more people than the newest list names. Put and Delete wait for a write that
+// is under way; one that comes later sees what they changed.
+func (b *Inbox) Guard(s retrieval.Store, pathOf func(retrieval.DocumentID) string) retrieval.Store {
+	return guardedStore{s, &guard{b, pathOf}}
+}
+
+type guard struct {
+	box    *Inbox
+	pathOf func(retrieval.DocumentID) string
+}
+
+type guardedStore struct {
+	retrieval.Store
+	guard *guard
+}
+
+// Create makes a generation.
+func (s guardedStore) Create(ctx context.Context, m retrieval.Manifest) (retrieval.Generation, error) {
+	g, err := s.Store.Create(ctx, m)
+	return s.guarded(g, err)
+}
+
+// Open opens one.
+func (s guardedStore) Open(ctx context.Context, name string) (retrieval.Generation, error) {
+	g, err := s.Store.Open(ctx, name)
+	return s.guarded(g, err)
+}
+
+func (s guardedStore) guarded(g retrieval.Generation, err error) (retrieval.Generation, error) {
+	if err != nil {
+		return nil, err
+	}
+	return guarded{g, s.guard}, nil
+}
+
+// guarded is a value, so that one generation opened twice is equal to itself.
+type guarded struct {
+	retrieval.Generation
+	guard *guard
+}
+
+// Publish publishes to those alone whom the inbox still names.
+func (g guarded) Publish(ctx context.Context, p retrieval.Publication) error {
+	return g.guard.box.bounded(p.Document.Path, p.Access, func(list acl.List) error {
+		p.Access = list
+		return g.Generation.Publish(ctx, p)
+	})
+}
+
+// SetAccess replaces the list by what of it the inbox still names.
+func (g guarded) SetAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) error {
+	return g.guard.box.bounded(g.guard.pathOf(id), list, func(list acl.List) error {
+		return g.Generation.SetAccess(ctx, id, list)
+	})
+}
+
+// bounded calls write with the part of the list that the inbox names. Nothing
+// of the inbox changes until write returns.
+func (b *Inbox) bounded(path string, list acl.List, write func(acl.List) error) error {
+	id, ok := b.IDOf(path)
+	if !ok {
+		return write(list)
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	e, held := b.entries[id]
+	if list = both(list, e.List()); !held || list.IsZero() {
+		return errTakenBack
+	}
+	return write(list)
+}
+
+// both is who is named by either list.
+func both(a, b acl.List) acl.List {
+	names := b.Principals()
+	return acl.NewList(slices.DeleteFunc(a.Principals(), func(p acl.Principal) bool { return !slices.Contains(names, p) })...)
+}
+
+// Enforce brings every generation that can be opened down to what the inbox
+// says of the document: gone if the inbox does not hold it, else for nobody
+// whom the inbox does not name. It adds nobody: what is new comes in with the
+// next run. It does not wait for a run.
+func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, doc retrieval.DocumentID, id string) error {
+	return b.each(ctx, s, func(g retrieval.Generation) error {
+		e, held := b.Get(id)
+		if !held {
+			return g.Remove(ctx, doc)
+		}
+		infos, err := g.Documents(ctx, system.Grant())
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(infos, func(d retrieval.DocumentInfo) bool { return d.ID == doc })
+		if i < 0 {
+			return nil
+		}
+		return cutDown(ctx, g, infos[i], e.List())
+	})
+}
+
+// EnforceAll does so for all documents of the index that are of this inbox:
+// before anybody is answered after a start.
+func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
+	return b.each(ctx, s, func(g retrieval.Generation) error {
+		infos, err := g.Documents(ctx, system.Grant())
+		if err != nil {
+			return err
+		}
+		for _, d := range infos {
+			id, ok := b.IDOf(d.Path)
+			if !ok {
+				continue
+			}
+			e, _ := b.Get(id)
+			if err := cutDown(ctx, g, d, e.List()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// each calls do with every generation that can be opened.
+//
+// SECURITY: it sees all documents; nothing here reaches an asker.
+func (b *Inbox) each(ctx context.Context, s retrieval.Store, do func(retrieval.Generation) error) error {
+	all, _, listErr := s.Generations(ctx)
+	if len(all) == 0 && listErr != nil {
+		return fmt.Errorf("enforcing the inbox: %w", listErr)
+	}
+	for _, m := range all {
+		g, err := s.Open(ctx, m.Name)
+		if errors.Is(err, retrieval.ErrCorrupt) || errors.Is(err, retrieval.ErrFormat) {
+			continue // nobody is answered from it either
+		}
+		if err == nil {
+			err = do(g)
+		}
+		if err != nil {
+			return fmt.Errorf("enforcing the inbox in generation %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+func cutDown(ctx context.Context, g retrieval.Generation, d retrieval.DocumentInfo, list acl.List) error {
+	left := both(d.Access, list)
+	switch {
+	case left.Equal(d.Access):
+		return nil
+	case left.IsZero():
+		return g.Remove(ctx, d.ID)
+	}
+	err := g.SetAccess(ctx, d.ID, left)
+	if errors.Is(err, retrieval.ErrNotFound) {
+		return nil // it was removed meanwhile
+	}
+	return err
+}
