@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/draw"
 	"image/png"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -123,12 +124,25 @@ func encode(img image.Image) []byte {
 // fault is not shown: it may quote the document.
 func run(ctx context.Context, program string, input []byte, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, program, args...)
-	c.Stdin = bytes.NewReader(input)
+	c.Stdin, c.Env = bytes.NewReader(input), environment()
 	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("tesseract failed: %w", err)
 	}
 	return out, nil
+}
+
+// environment is what tesseract needs and no more, since secrets may lie in
+// ours. Its threads wait for one another in busy loops; documents are read side
+// by side anyway.
+func environment() []string {
+	env := []string{"OMP_THREAD_LIMIT=1"}
+	for _, name := range []string{"PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "SYSTEMROOT"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
 }
 
 // languages are those of eng and kor that are installed.
