@@ -38,6 +38,9 @@ var (
 	ErrCorrupt = errors.New("the index is damaged")
 	// ErrInUse says that another process holds the data directory.
 	ErrInUse = errors.New("the data directory is in use")
+	// ErrUnavailable says that the index cannot be reached or cannot answer
+	// now: trying again later may help. It never means that nothing was found.
+	ErrUnavailable = errors.New("the index is unavailable")
 )
 
 // DocumentID names a document for its whole life, across revisions and moves.

@@ -17,6 +17,15 @@ const (
 
 // wasteful reports that most of the log, and much, is dead.
 func (g *Generation) wasteful() bool {
+	dead, total := g.Dead()
+	return dead >= worthwhile && dead > total/2
+}
+
+// Dead is how many bytes of the log compaction would give back, and how many
+// the log has.
+func (g *Generation) Dead() (dead, total int64) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
 	used := int64(0)
 	for _, doc := range g.state.live {
 		used += doc.size
@@ -24,8 +33,7 @@ func (g *Generation) wasteful() bool {
 			used += int64(r.text.Len)
 		}
 	}
-	dead := g.log.Size() - used
-	return dead >= worthwhile && dead > g.log.Size()/2
+	return g.log.Size() - used, g.log.Size()
 }
 
 func (d *document) kept() []revision { return d.past[max(0, len(d.past)-keptRevisions):] }

@@ -75,7 +75,7 @@ func (g *Generation) Counts() retrieval.Counts {
 // Search runs both legs inside the grant.
 func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Query) (c retrieval.Candidates, err error) {
 	if q.Vector != nil {
-		if err := wrongVector(q.Vector, g.manifest.Embedder.Dimensions); err != nil {
+		if err := retrieval.CheckVector(q.Vector, g.manifest.Embedder.Dimensions); err != nil {
 			return c, fmt.Errorf("searching: %w", err)
 		}
 	}
@@ -256,7 +256,7 @@ func (g *Generation) Documents(ctx context.Context, grant acl.Grant) ([]retrieva
 
 // Publish makes a revision visible and durable in one step.
 func (g *Generation) Publish(ctx context.Context, p retrieval.Publication) error {
-	if err := check(p, g.manifest.Embedder.Dimensions); err != nil {
+	if err := p.Check(g.manifest.Embedder.Dimensions); err != nil {
 		return fmt.Errorf("publishing %s: %w", p.Document.ID, err)
 	}
 	parts := [][]byte{[]byte(p.Document.Canonical)}
@@ -296,42 +296,6 @@ func (g *Generation) publish(p retrieval.Publication) []byte {
 	}
 	rec.terms = n.terms
 	return rec.encode()
-}
-
-// check refuses what must not be published.
-func check(p retrieval.Publication, dims int) error {
-	d := p.Document
-	switch {
-	case d.ID == "" || d.Revision == "":
-		return fmt.Errorf("a document needs an id and a revision")
-	case p.Access.IsZero():
-		return fmt.Errorf("the access list is empty: name who may read the document")
-	case len(p.Chunks) == 0:
-		return fmt.Errorf("the document has no chunks: no text was found in it")
-	}
-	for i, c := range p.Chunks {
-		if err := checkChunk(d, i, c, dims); err != nil {
-			return fmt.Errorf("chunk %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-func checkChunk(d retrieval.Document, i int, c retrieval.IndexedChunk, dims int) error {
-	if want := (retrieval.ChunkID{Document: d.ID, Revision: d.Revision, Ordinal: i}); c.Chunk.ID != want {
-		return fmt.Errorf("its id is %s instead of %s", c.Chunk.ID, want)
-	}
-	span := c.Chunk.Span
-	for _, n := range spanFields(&span) {
-		if *n < 0 {
-			return fmt.Errorf("its span %+v is negative", span)
-		}
-	}
-	from, to := span.FromByte, span.ToByte
-	if from > to || to > len(d.Canonical) || d.Canonical[from:to] != c.Chunk.Content {
-		return fmt.Errorf("its content is not bytes %d to %d of the canonical text", from, to)
-	}
-	return wrongVector(c.Vector, dims)
 }
 
 // Remove takes the document out of search and reading.

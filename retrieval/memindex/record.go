@@ -3,7 +3,6 @@ package memindex
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -284,18 +283,3 @@ func (d *decoder) meta() meta {
 }
 
 func (d *decoder) fail() { d.b, d.err = nil, errRecord }
-
-// wrongVector says what is wrong with a vector, or nil.
-func wrongVector(v []float32, dims int) error {
-	if len(v) != dims {
-		return fmt.Errorf("%w: the vector has %d dimensions, the index %d", retrieval.ErrModelMismatch, len(v), dims)
-	}
-	sum := 0.0
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	if norm := math.Sqrt(sum); !(math.Abs(norm-1) <= 1e-3) { // also false for NaN
-		return fmt.Errorf("the vector has norm %v instead of 1", norm)
-	}
-	return nil
-}
