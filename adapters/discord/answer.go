@@ -50,6 +50,9 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 	}
 	// What an earlier process left is taken up before the connection stands.
 	a.facts(ctx, 3*a.c.pace.open)
+	if q.Share != "" {
+		return a.share(ctx, t, q)
+	}
 	w, err := a.work(ctx, q)
 	if err != nil {
 		return desk.Result{}, err
@@ -141,7 +144,7 @@ func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked) 
 	if err := t.Posting(ctx, nil); err != nil {
 		return desk.Result{}, err
 	}
-	options := render.Options{Answer: id, Private: w.private, Link: a.c.Link}
+	options := render.Options{Answer: id, Private: w.private, Share: !w.moved && a.sharable(q), Link: a.c.Link}
 	o := outgoing{key: t.Key, q: q, moved: w.moved, private: w.private, parts: render.Reply(w.Reply, options)}
 	options.Parts = 1
 	o.short = render.Reply(w.Reply, options)[0]
@@ -176,7 +179,10 @@ var errGone = errors.New("the response was dismissed")
 // deliver puts the answer where it belongs: in the deferred response while its
 // token lives, else in a message of the bot.
 func (a *Adapter) deliver(ctx context.Context, o outgoing) (posted, error) {
-	if o.q.Message {
+	switch {
+	case o.q.Share != "":
+		return a.deliverShared(ctx, o)
+	case o.q.Message:
 		return a.deliverMessage(ctx, o)
 	}
 	if a.d.Now().Sub(o.q.At) < a.c.pace.life {

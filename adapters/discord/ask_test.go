@@ -27,9 +27,16 @@ func TestAskIsDeferredThenAnswered(t *testing.T) {
 	if m.EphemeralTo != "" || !strings.Contains(m.Content, "docall") || !strings.Contains(m.Content, "[1]") {
 		t.Errorf("answer %+v", m)
 	}
-	if m.Flags&dt.FlagSuppressEmbeds == 0 {
-		t.Error("D-33: previews are not suppressed")
-	}
+	t.Run("D-33, P-43 previews are off", func(t *testing.T) {
+		if m.Flags&dt.FlagSuppressEmbeds == 0 {
+			t.Error("previews are not suppressed")
+		}
+	})
+	t.Run("D-27 the message is known from the edit", func(t *testing.T) {
+		if n := len(r.Requests(dt.RouteGetResponse)); n != 0 {
+			t.Errorf("%d calls to read it", n)
+		}
+	})
 	s := r.Click(r.town.bob, m, button(t, m, "s1")).WaitAnswer()
 	if s.EphemeralTo != r.town.bob || !strings.Contains(string(s.Embeds), "the passage of docall") {
 		t.Errorf("source %+v", s)
@@ -47,25 +54,26 @@ func TestP01AudienceLimitsTheAnswer(t *testing.T) {
 		private                  bool
 		answered, ephemeral      bool
 	}{
-		{"everybody's document aloud", x.cy, x.open, "all", false, true, false},
-		{"staff document aloud where everybody reads", x.bob, x.open, "staff", false, false, false},
-		{"staff document in private", x.bob, x.open, "staff", true, true, true},
-		{"staff document in private for somebody else", x.cy, x.open, "staff", true, false, true},
-		{"staff document in the staff channel", x.bob, x.closed, "staff", false, true, false},
-		{"staff document in a thread of the staff channel", x.bob, x.hidden, "staff", false, true, false},
-		{"staff document in a thread where everybody reads", x.bob, x.thread, "staff", false, false, false},
-		{"bob's document in the staff channel", x.bob, x.closed, "bob", false, false, false},
-		{"bob's document in private", x.bob, x.closed, "bob", true, true, true},
+		{"P-01 everybody's document aloud", x.cy, x.open, "all", false, true, false},
+		{"P-01 staff document aloud where everybody reads", x.bob, x.open, "staff", false, false, false},
+		{"P-01 staff document in private", x.bob, x.open, "staff", true, true, true},
+		{"P-01 staff document in private for somebody else", x.cy, x.open, "staff", true, false, true},
+		{"P-20 staff document in the staff channel", x.bob, x.closed, "staff", false, true, false},
+		{"P-21 staff document in a thread of the staff channel", x.bob, x.hidden, "staff", false, true, false},
+		{"P-21 staff document in a thread where everybody reads", x.bob, x.thread, "staff", false, false, false},
+		{"P-30 bob's document in the staff channel, where only he happens to read", x.bob, x.closed, "bob", false, false, false},
+		{"P-01 bob's document in private", x.bob, x.closed, "bob", true, true, true},
 	}
 	for _, tt := range tests {
-		i := r.Command(tt.user, tt.channel, "ask", map[string]any{"question": "what about " + tt.doc, "private": tt.private})
-		m := i.WaitAnswer()
-		if answered := strings.Contains(m.Content, "doc"+tt.doc); answered != tt.answered || (m.EphemeralTo == tt.user) != tt.ephemeral {
-			t.Errorf("%s: answered %v, to %q: %s", tt.name, answered, m.EphemeralTo, m.Content)
-		}
-		if !tt.answered && !strings.Contains(m.Content, "direct message") {
-			t.Errorf("%s: the refusal offers no direct message: %s", tt.name, m.Content)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			m := r.Command(tt.user, tt.channel, "ask", map[string]any{"question": "what about " + tt.doc, "private": tt.private}).WaitAnswer()
+			if answered := strings.Contains(m.Content, "doc"+tt.doc); answered != tt.answered || (m.EphemeralTo == tt.user) != tt.ephemeral {
+				t.Errorf("answered %v, to %q: %s", answered, m.EphemeralTo, m.Content)
+			}
+			if !tt.answered && !strings.Contains(m.Content, "direct message") {
+				t.Errorf("the refusal offers no direct message: %s", m.Content)
+			}
+		})
 	}
 	r.clean()
 }
@@ -85,18 +93,6 @@ func TestD53DirectMessages(t *testing.T) {
 		t.Errorf("somebody who is no member got %s", m.Content)
 	}
 	r.clean()
-}
-
-func TestD53MemberLookupFails(t *testing.T) {
-	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
-	r.AddFault(dt.Fault{Route: dt.RouteMember, Status: 403, Code: 50001})
-	m := r.ask(x.bob, r.DMChannel(x.bob), "what about all").WaitAnswer()
-	if strings.Contains(m.Content, "docall") || m.Content == "" {
-		t.Errorf("C-04: a failed look-up gave %q", m.Content)
-	}
-	r.idle()
 }
 
 func TestD55PendingAndTimedOut(t *testing.T) {
@@ -129,10 +125,16 @@ func TestD54UnknownGuildAndUserInstall(t *testing.T) {
 	if m.EphemeralTo != x.cy || strings.Contains(m.Content, "docall") {
 		t.Errorf("a server that is not served got %+v", m)
 	}
-	in := r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about all"}, dt.Delivery{Force: true, With: map[string]any{"authorizing_integration_owners": map[string]string{"1": x.bob}}})
-	if m := in.WaitAnswer(); m.EphemeralTo != x.bob || strings.Contains(m.Content, "docall") {
-		t.Errorf("an app of the user alone got %+v", m)
-	}
+	t.Run("D-24 an app of the user alone gets one refusal and no follow-up", func(t *testing.T) {
+		in := r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about all"}, dt.Delivery{Force: true, With: map[string]any{"authorizing_integration_owners": map[string]string{"1": x.bob}}})
+		if m := in.WaitAnswer(); m.EphemeralTo != x.bob || strings.Contains(m.Content, "docall") {
+			t.Errorf("got %+v", m)
+		}
+		r.idle()
+		if n := len(r.Requests(dt.RouteFollowup)); n != 0 {
+			t.Errorf("%d follow-ups", n)
+		}
+	})
 	r.idle()
 }
 
@@ -161,21 +163,29 @@ func TestD21VisibilityIsDecidedAtTheDeferral(t *testing.T) {
 	t.Parallel()
 	x := newTown()
 	r := newRig(t, x, setting{config: func(c *Config) { c.Channels = map[string]string{x.news: PrivateAlways, x.open: Off} }})
-	if m := r.ask(x.cy, x.news, "what about all").WaitAnswer(); m.EphemeralTo != x.cy {
-		t.Errorf("P-03: private-always answered aloud: %+v", m)
-	}
-	if m := r.ask(x.cy, x.thread, "what about all").WaitAnswer(); m.EphemeralTo != x.cy || !strings.Contains(m.Content, "do not answer in this channel") {
-		t.Errorf("B-80: a thread of a channel that is off: %+v", m)
-	}
+	t.Run("P-03 a channel of private answers", func(t *testing.T) {
+		for _, private := range []bool{false, true} { // nobody may force a public answer
+			if m := r.Command(x.cy, x.news, "ask", map[string]any{"question": "what about all", "private": private}).WaitAnswer(); m.EphemeralTo != x.cy {
+				t.Errorf("private %v: answered aloud: %+v", private, m)
+			}
+		}
+	})
+	t.Run("B-80 a thread of a channel that is off", func(t *testing.T) {
+		if m := r.ask(x.cy, x.thread, "what about all").WaitAnswer(); m.EphemeralTo != x.cy || !strings.Contains(m.Content, "do not answer in this channel") {
+			t.Errorf("%+v", m)
+		}
+	})
 	// What is known is too old: private.
 	r.idle()
 	_ = r.stop()
 	var ahead atomic.Int64
 	late := newRig(t, x, setting{now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, config: func(c *Config) { c.pace.tick = time.Hour }})
 	ahead.Store(int64(10 * time.Minute))
-	if m := late.ask(x.cy, x.open, "what about all").WaitAnswer(); m.EphemeralTo != x.cy || !strings.Contains(m.Content, "docall") {
-		t.Errorf("C-04, P-21: stale facts: %+v", m)
-	}
+	t.Run("P-04 what is known of the channel is too old", func(t *testing.T) {
+		if m := late.ask(x.cy, x.open, "what about all").WaitAnswer(); m.EphemeralTo != x.cy || !strings.Contains(m.Content, "docall") {
+			t.Errorf("%+v", m)
+		}
+	})
 	late.clean()
 }
 
@@ -189,15 +199,16 @@ func TestD21AudienceLostAfterThePublicDeferral(t *testing.T) {
 			r.adapter.book.Forget()
 		}
 	}
-	i := r.ask(x.bob, x.open, "what about all and staff")
-	m := i.WaitAnswer()
-	if strings.Contains(m.Content, "doc") || !strings.Contains(m.Content, "privately") {
-		t.Errorf("the public response says %q", m.Content)
-	}
-	private := r.WaitEphemeral(x.bob, func(m dt.Message) bool { return strings.Contains(m.Content, "docstaff") })
-	if private.EphemeralTo != x.bob {
-		t.Errorf("the private part %+v", private)
-	}
+	t.Run("B-62, B-63, B-64 a public response cannot become private", func(t *testing.T) {
+		m := r.ask(x.bob, x.open, "what about all and staff").WaitAnswer()
+		if strings.Contains(m.Content, "doc") || !strings.Contains(m.Content, "privately") {
+			t.Errorf("the public response says %q", m.Content)
+		}
+		private := r.WaitEphemeral(x.bob, func(m dt.Message) bool { return strings.Contains(m.Content, "docstaff") })
+		if private.EphemeralTo != x.bob {
+			t.Errorf("the private part %+v", private)
+		}
+	})
 	r.clean()
 }
 
@@ -227,9 +238,23 @@ func TestP40RefusalsLookTheSame(t *testing.T) {
 	r := newRig(t, x, setting{})
 	nothing := r.ask(x.bob, x.open, "what about nobody").WaitAnswer()
 	hidden := r.ask(x.bob, x.open, "what about staff").WaitAnswer()
-	if nothing.Content != hidden.Content || nothing.Flags != hidden.Flags {
-		t.Errorf("absent %q, forbidden %q", nothing.Content, hidden.Content)
-	}
+	t.Run("C-12 the words", func(t *testing.T) {
+		if nothing.Content != hidden.Content || nothing.Flags != hidden.Flags {
+			t.Errorf("absent %q, forbidden %q", nothing.Content, hidden.Content)
+		}
+	})
+	t.Run("P-02 an answer offers what a refusal offers: to ask in private", func(t *testing.T) {
+		aloud := r.ask(x.bob, x.open, "what about all and staff").WaitAnswer()
+		if strings.Contains(aloud.Content, "docstaff") {
+			t.Errorf("aloud: %s", aloud.Content)
+		}
+		for _, m := range []dt.Message{nothing, hidden, aloud, r.ask(x.cy, x.open, "what about all").WaitAnswer()} {
+			button(t, m, "private")
+		}
+		if m := r.Click(x.bob, aloud, button(t, aloud, "private")).WaitAnswer(); m.EphemeralTo != x.bob || !strings.Contains(m.Content, "docstaff") {
+			t.Errorf("the rest: %+v", m)
+		}
+	})
 	r.clean()
 }
 
@@ -249,6 +274,10 @@ func TestD15DuplicatesAreAnsweredOnce(t *testing.T) {
 // D-61: two processes with one token, each with its own session.
 func TestD61TwoSessionsOneLedger(t *testing.T) {
 	t.Parallel()
+	t.Run("C-05 one claim for all processes", twoSessions)
+}
+
+func twoSessions(t *testing.T) {
 	x := newTown()
 	a := newRig(t, x, setting{})
 	b := newRig(t, x, setting{server: a.Server, ledger: a.ledger, shelf: a.shelf, cold: true})
@@ -393,6 +422,13 @@ func TestD14UnknownInteractions(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
+	t.Run("D-30 nothing opens a modal", func(t *testing.T) {
+		for _, c := range r.Requests(dt.RouteCallback) {
+			if kind := string(c.Field("type")); kind == "9" {
+				t.Errorf("%s", c.Body)
+			}
+		}
+	})
 	r.clean()
 }
 
@@ -407,9 +443,11 @@ func TestD51MissingFields(t *testing.T) {
 		}
 	}
 	i := r.ask(x.cy, x.open, "what about all", dt.Delivery{Without: []string{"member"}})
-	if m := i.WaitAnswer(); strings.Contains(m.Content, "docall") {
-		t.Errorf("B-66: without a member: %s", m.Content)
-	}
+	t.Run("B-66 without a member", func(t *testing.T) {
+		if m := i.WaitAnswer(); strings.Contains(m.Content, "docall") {
+			t.Error(m.Content)
+		}
+	})
 	r.idle()
 }
 

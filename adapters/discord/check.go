@@ -146,14 +146,20 @@ func (a *Adapter) checkGuilds(ctx context.Context, app string) []Finding {
 	var guilds []struct {
 		ID          string      `json:"id"`
 		Permissions *guild.Perm `json:"permissions"`
+		Features    []string    `json:"features"`
 	}
 	if err := a.get(ctx, "users/@me/guilds", &guilds); err != nil {
 		return []Finding{{"servers", false, "the bot's servers cannot be read: " + err.Error()}}
 	}
 	var out []Finding
+	var ids []string
 	in := map[string]bool{}
 	for _, g := range guilds {
 		in[g.ID] = true
+		ids = append(ids, g.ID)
+		if guild.Discoverable(g.Features) && (len(a.c.Guilds) == 0 || a.dir.tenant(g.ID)) {
+			out = append(out, Finding{"server " + g.ID, false, "anybody on the internet can find and join this server: documents for everyone are shown there only if discord.guilds names it; leave it out unless they are public"})
+		}
 		if g.Permissions == nil || len(a.c.Guilds) > 0 && !a.dir.tenant(g.ID) {
 			continue
 		}
@@ -180,8 +186,8 @@ func (a *Adapter) checkGuilds(ctx context.Context, app string) []Finding {
 	switch {
 	case len(guilds) == 0:
 		out = append(out, Finding{"servers", false, "the bot is in no server: open " + InstallLink(app)})
-	case len(guilds) > 1 && len(a.c.Guilds) == 0:
-		out = append(out, Finding{"servers", false, fmt.Sprintf("the bot is in %d servers and discord.guilds is not set, so documents for everyone are shown in none: list the servers of your organisation", len(guilds))})
+	case a.unclear(ids) != "":
+		out = append(out, Finding{"servers", false, a.unclear(ids)})
 	default:
 		out = append(out, Finding{"servers", true, fmt.Sprintf("the bot is in %d", len(guilds))})
 	}

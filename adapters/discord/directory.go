@@ -86,7 +86,7 @@ func (d *Directory) identify(ctx context.Context, g, u string, age time.Duration
 	if g == direct {
 		home, ok := d.home()
 		if !ok {
-			return acl.Identity{}, nil
+			return d.wanderer(ctx, u, age)
 		}
 		g = home
 	}
@@ -101,6 +101,36 @@ func (d *Directory) identify(ctx context.Context, g, u string, age time.Duration
 		return acl.Identity{}, nil
 	}
 	return d.identity(g, u, m.Roles, !m.Pending), nil
+}
+
+// wanderer is somebody who writes a direct message while several guilds are
+// served: a member of exactly one of them is that member; one of several holds
+// what is for everyone.
+//
+// SECURITY: roles of different guilds are never added up. Guilds that nobody
+// configured give nothing.
+func (d *Directory) wanderer(ctx context.Context, u string, age time.Duration) (acl.Identity, error) {
+	var only acl.Identity
+	full, in := false, 0
+	for _, g := range d.a.c.Guilds {
+		m, err := d.member(ctx, g, u, age)
+		if err != nil {
+			return acl.Identity{}, err
+		}
+		if m == nil || m.timedOut(d.a.d.Now()) {
+			continue
+		}
+		in++
+		full = full || !m.Pending
+		only = d.identity(g, u, m.Roles, !m.Pending)
+	}
+	if in < 2 {
+		return only, nil
+	}
+	if !full {
+		return acl.Identity{}, nil
+	}
+	return acl.NewIdentity(of(direct, "user/"+u), acl.Everyone), nil
 }
 
 // identity is what a member holds. full is false for one who has not passed
@@ -121,9 +151,13 @@ func (d *Directory) identity(g, u string, roles []string, full bool) acl.Identit
 }
 
 // everybody is what every full member of a guild holds.
+//
+// SECURITY: documents for everyone are for an organisation. A guild is surely
+// its own if the operator named it, or if the bot is in no other; not if
+// anybody can find and join it.
 func (d *Directory) everybody(g string) []acl.Principal {
 	holds := []acl.Principal{of(g, "everyone")}
-	if home, ok := d.home(); slices.Contains(d.a.c.Guilds, g) || ok && home == g {
+	if home, ok := d.home(); slices.Contains(d.a.c.Guilds, g) || ok && home == g && !d.a.book.Discoverable(g) {
 		holds = append(holds, acl.Everyone)
 	}
 	return holds

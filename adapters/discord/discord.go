@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"footnote/bot/cite"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
+	"footnote/bot/outbox"
 )
 
 // Platform is the name of this adapter in the ledger and at the desk.
@@ -121,6 +123,9 @@ type Adapter struct {
 	app      string              // application id, "" until it is known
 	deferred map[string]*outcome // first responses on their way, by interaction
 	counts   Health
+	firsts   []time.Duration // the latest first responses, as a ring
+	next     int             // in it
+	warned   string
 }
 
 // New checks the configuration and makes an adapter. It makes no calls.
@@ -199,6 +204,7 @@ type pace struct {
 	invalid   time.Duration // pause after an invalid session, doubled at random: 1 s
 	late      time.Duration // age at which a replayed interaction is dead: 3 s
 	life      time.Duration // of an interaction's token: 14 min of 15
+	probe     time.Duration // between looks at the token: 5 min
 	warm      time.Duration // for which a question waits for the first facts: 500 ms
 	transport http.RoundTripper
 }
@@ -207,6 +213,7 @@ func (p *pace) fill() {
 	p.open, p.silence, p.tick = cmp.Or(p.open, 20*time.Second), cmp.Or(p.silence, 90*time.Second), cmp.Or(p.tick, time.Second)
 	p.least, p.most, p.invalid = cmp.Or(p.least, time.Second), cmp.Or(p.most, time.Minute), cmp.Or(p.invalid, time.Second)
 	p.late, p.life, p.warm = cmp.Or(p.late, 3*time.Second), cmp.Or(p.life, 14*time.Minute), cmp.Or(p.warm, 500*time.Millisecond)
+	p.probe = cmp.Or(p.probe, 5*time.Minute)
 	if p.transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost = 32
@@ -219,6 +226,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if a.gate != nil {
 		g.Go(func() error { return a.gate.run(ctx) })
+		g.Go(func() error { return a.probe(ctx) })
 	} else {
 		g.Go(func() error { return a.refresh(ctx) })
 	}
@@ -249,10 +257,16 @@ type Health struct {
 	Reconnects  int
 	Identifies  int // in the last 24 h
 	Late        int // first responses that came too late
+	Copies      int // of questions that were taken already
 	Foreign     int // interactions that somebody else responded to
 	Panics      int
 	Limited     int // calls refused for their rate
 	Fatal       string
+	// First is the time to the first response that 99 in 100 of the latest
+	// 256 interactions did not exceed.
+	First time.Duration
+	// Warning says what the operator should change, "" nothing.
+	Warning string
 }
 
 // Health says how the adapter is doing.
@@ -260,6 +274,7 @@ func (a *Adapter) Health() Health {
 	a.mu.Lock()
 	h := a.counts
 	a.mu.Unlock()
+	h.First, h.Warning = a.slowest(), a.unclear(a.book.Guilds())
 	h.Limited = a.rest.bot.Health().Limited + a.rest.hooks.Health().Limited
 	if a.gate != nil {
 		a.gate.health(&h)
@@ -271,4 +286,72 @@ func (a *Adapter) count(change func(*Health)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(&a.counts)
+}
+
+// remembered is how many first responses the figure of Health is made of.
+const remembered = 256
+
+// timed notes how long a first response took.
+func (a *Adapter) timed(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.firsts) < remembered {
+		a.firsts = append(a.firsts, d)
+		return
+	}
+	a.firsts[a.next] = d
+	a.next = (a.next + 1) % remembered
+}
+
+func (a *Adapter) slowest() time.Duration {
+	a.mu.Lock()
+	sorted := slices.Sorted(slices.Values(a.firsts))
+	a.mu.Unlock()
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)*99+99)/100-1]
+}
+
+// unclear says why documents for everyone are shown nowhere, and what to do, ""
+// if they are. guilds are those that the bot is in.
+func (a *Adapter) unclear(guilds []string) string {
+	if len(a.c.Guilds) > 0 || len(guilds) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("the bot is in %d servers (%s) and discord.guilds is not set, so it is not known whose organisation is meant and documents for everyone are shown in none: list the servers of your organisation in discord.guilds", len(guilds), listed(guilds))
+}
+
+// listed names a few ids.
+func listed(ids []string) string {
+	const few = 5
+	if len(ids) > few {
+		return strings.Join(ids[:few], ", ") + ", ..."
+	}
+	return strings.Join(ids, ", ")
+}
+
+// warn logs what the operator should change, each time that changes.
+func (a *Adapter) warn() {
+	text := a.unclear(a.book.Guilds())
+	a.mu.Lock()
+	fresh := text != a.warned
+	a.warned = text
+	a.mu.Unlock()
+	if fresh && text != "" {
+		a.d.Log.Warn("documents for everyone are shown to nobody on Discord", "problem", text)
+	}
+}
+
+// probe looks at the token from time to time: a connection outlives a token that
+// was reset, and would go on without being able to say anything.
+func (a *Adapter) probe(ctx context.Context) error {
+	for outbox.Pause(ctx, a.c.pace.probe) == nil {
+		if err := a.get(ctx, "users/@me", &user{}); status(err) == http.StatusUnauthorized {
+			err = fmt.Errorf("the token was reset: set FOOTNOTE_DISCORD_TOKEN to the new one, from the page Bot of the developer portal: %w", err)
+			a.count(func(h *Health) { h.Fatal = err.Error() })
+			return err
+		}
+	}
+	return nil
 }

@@ -143,6 +143,7 @@ func (a *Adapter) load(ctx context.Context) error {
 		}
 	}
 	a.book.Join(ids...)
+	a.warn()
 	var errs []error
 	for _, id := range ids {
 		if a.dir.tenant(id) {

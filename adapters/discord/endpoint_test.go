@@ -38,6 +38,17 @@ func TestD10HTTPGivesTheSameAnswers(t *testing.T) {
 	if m.EphemeralTo != "" || !strings.Contains(m.Content, "docall") {
 		t.Errorf("aloud: %+v", m)
 	}
+	t.Run("D-13 the call is answered with 202 and an empty body", func(t *testing.T) {
+		i := r.ask(x.cy, x.open, "what about all")
+		i.WaitAnswer()
+		if n := len(r.Requests(dt.RouteCallback)); n != 2 {
+			t.Errorf("%d first responses for two questions", n)
+		}
+		a, err := r.Send(context.Background(), dt.Post{Body: i.Payload()})
+		if err != nil || a.Status != http.StatusAccepted || len(a.Body) != 0 {
+			t.Errorf("%d %q, %v", a.Status, a.Body, err)
+		}
+	})
 	if m := r.ask(x.bob, x.closed, "what about staff").WaitAnswer(); m.EphemeralTo != "" || !strings.Contains(m.Content, "docstaff") {
 		t.Errorf("in the staff channel: %+v", m)
 	}

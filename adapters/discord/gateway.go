@@ -362,6 +362,9 @@ func (g *gateway) event(ctx context.Context, generation int, name string, raw js
 		_ = json.Unmarshal(raw, &of)
 		g.a.dir.forget(of.Guild)
 		g.a.book.Apply(name, raw)
+	case "GUILD_CREATE", "GUILD_DELETE":
+		g.a.book.Apply(name, raw)
+		g.a.warn()
 	default:
 		g.a.book.Apply(name, raw)
 	}
@@ -397,9 +400,7 @@ func (g *gateway) begin(ctx context.Context, raw json.RawMessage) {
 	g.readyOnce, g.me = true, r.User.ID
 	g.mu.Unlock()
 	g.resumed()
-	if len(ids) > 1 && len(g.a.c.Guilds) == 0 {
-		g.a.d.Log.Warn("the bot is in several servers, so documents for everyone are shown in none: set discord.guilds", "servers", len(ids))
-	}
+	g.a.warn()
 	g.mu.Lock()
 	first := !g.registered
 	g.registered = true

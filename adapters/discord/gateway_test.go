@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -25,18 +26,18 @@ func (r *rig) serves(what string) {
 func TestLD01SpoiltHandshakes(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]dt.Handshake{
-		"op 7 before READY":          {Reconnect: true},
-		"op 9 before READY":          {Invalid: true},
-		"op 9 that can be resumed":   {Invalid: true, Resumable: true},
-		"no hello":                   {NoHello: true},
-		"silence after the identify": {Silent: true},
-		"close 4000":                 {Close: 4000},
-		"close 4009":                 {Close: 4009},
-		"a reset":                    {Drop: true},
-		"READY without fields":       {ReadyWithout: []string{"guilds", "application", "user", "session_id", "resume_gateway_url"}},
-		"unknown frames first":       {First: []json.RawMessage{json.RawMessage(`{"op":99,"d":1}`), json.RawMessage(`{"op":0,"t":"NEWS","s":1,"d":[1]}`)}},
-		"null first":                 {First: []json.RawMessage{json.RawMessage(`null`)}},
-		"an array first":             {First: []json.RawMessage{json.RawMessage(`[]`)}},
+		"LD-02, B-67, B-68 op 7 before READY": {Reconnect: true},
+		"LD-03, B-71 op 9 before READY":       {Invalid: true},
+		"op 9 that can be resumed":            {Invalid: true, Resumable: true},
+		"no hello":                            {NoHello: true},
+		"silence after the identify":          {Silent: true},
+		"LD-04 close 4000":                    {Close: 4000},
+		"close 4009":                          {Close: 4009},
+		"a reset":                             {Drop: true},
+		"READY without fields":                {ReadyWithout: []string{"guilds", "application", "user", "session_id", "resume_gateway_url"}},
+		"unknown frames first":                {First: []json.RawMessage{json.RawMessage(`{"op":99,"d":1}`), json.RawMessage(`{"op":0,"t":"NEWS","s":1,"d":[1]}`)}},
+		"null first":                          {First: []json.RawMessage{json.RawMessage(`null`)}},
+		"an array first":                      {First: []json.RawMessage{json.RawMessage(`[]`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +88,7 @@ func TestD65OrdersAndGarbage(t *testing.T) {
 func TestLD14ResumeKeepsTheSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newTown(), setting{})
-	for range 3 {
+	for range 2 {
 		before := r.adapter.Health().Reconnects
 		r.SendOp(7, nil)
 		r.Eventually("resumed", func() bool {
@@ -97,7 +98,18 @@ func TestLD14ResumeKeepsTheSession(t *testing.T) {
 	if n := r.Identifies(); n != 1 {
 		t.Errorf("%d identifications for one session", n)
 	}
-	r.serves("after three resumptions")
+	t.Run("LD-03, B-74 by one owner, on one socket", func(t *testing.T) {
+		resumes := 0
+		for _, f := range r.Frames() {
+			if f.Op == 6 {
+				resumes++
+			}
+		}
+		if resumes != 2 || r.Sockets() != 1 {
+			t.Errorf("%d resumptions, %d sockets", resumes, r.Sockets())
+		}
+	})
+	r.serves("after two resumptions")
 	r.clean()
 }
 
@@ -109,10 +121,12 @@ func TestD63ReplayedInteractions(t *testing.T) {
 	r := newRig(t, x, setting{})
 	r.SetRules(dt.Rules{CanRead: x.canRead, Lost: true})
 	r.DropSockets()
-	fresh := r.ask(x.cy, x.open, "what about all")
-	if m := fresh.WaitAnswer(); !strings.Contains(m.Content, "docall") {
-		t.Errorf("a fresh one: %s", m.Content)
-	}
+	t.Run("B-77 what came in the gap is answered", func(t *testing.T) {
+		fresh := r.ask(x.cy, x.open, "what about all")
+		if m := fresh.WaitAnswer(); !strings.Contains(m.Content, "docall") {
+			t.Errorf("a fresh one: %s", m.Content)
+		}
+	})
 	g := r.adapter.gate
 	old := "175928847299117063" // of 2016
 	if g.dead(old) {
@@ -131,13 +145,13 @@ func TestD63ReplayedInteractions(t *testing.T) {
 func TestD60FinalCloseCodes(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{4004, 4010, 4011, 4012, 4013, 4014} {
-		t.Run("later", func(t *testing.T) {
+		t.Run(fmt.Sprintf("LD-04, B-75 %d later", code), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, newTown(), setting{})
 			r.CloseSockets(code)
 			r.ends(code)
 		})
-		t.Run("first", func(t *testing.T) {
+		t.Run(fmt.Sprintf("D-60 %d at first", code), func(t *testing.T) {
 			t.Parallel()
 			x := newTown()
 			s := dt.New(t, x.world)
@@ -159,6 +173,30 @@ func (r *rig) ends(code int) {
 	}
 }
 
+// B-69: an intent that is switched off while it is used.
+func TestD60IntentSwitchedOff(t *testing.T) {
+	t.Parallel()
+	t.Run("B-69 4003, then 4014", func(t *testing.T) {
+		r := newRig(t, newTown(), setting{})
+		r.SetHandshakes(dt.Handshake{Close: 4014})
+		r.CloseSockets(4003)
+		r.ends(4014)
+	})
+}
+
+// B-73: a connection outlives its token.
+func TestD60TokenResetWhileConnected(t *testing.T) {
+	t.Parallel()
+	t.Run("B-73 a reset token is noticed", func(t *testing.T) {
+		r := newRig(t, newTown(), setting{config: func(c *Config) { c.pace.probe = 20 * time.Millisecond }})
+		r.AddFault(dt.Fault{Status: 401})
+		r.Eventually("Run returned", func() bool { return r.adapter.Health().Fatal != "" })
+		if err := r.stop(); err == nil || !strings.Contains(err.Error(), "FOOTNOTE_DISCORD_TOKEN") {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
 func TestD60BadTokenIsNamed(t *testing.T) {
 	t.Parallel()
 	x := newTown()
@@ -169,10 +207,31 @@ func TestD60BadTokenIsNamed(t *testing.T) {
 	}
 }
 
-// D-64, LD-17: a silent connection is replaced.
+// LD-17: the library notices after five heartbeats that none is answered.
+func TestLD17UnansweredHeartbeats(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newTown(), setting{config: func(c *Config) { c.pace.silence = 500 * time.Millisecond }, options: []dt.Option{dt.WithHeartbeat(120 * time.Millisecond)}})
+	r.SetAcks(false)
+	r.Eventually("the connection is given up", func() bool { return strings.Contains(r.logs.String(), "nothing came from Discord for too long") })
+	r.SetAcks(true)
+	r.Eventually("connected again", func() bool { return r.Sessions() == 1 && !r.adapter.Health().Connected.IsZero() })
+	beats := 0
+	for _, f := range r.Frames() {
+		if f.Op == 1 {
+			beats++
+		}
+	}
+	if beats == 0 {
+		t.Error("no heartbeat was sent, so nothing was tested")
+	}
+	r.serves("afterwards")
+	_ = r.stop()
+}
+
+// D-64: a silent connection is replaced.
 func TestD64SilentConnection(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTown(), setting{config: func(c *Config) { c.pace.silence = 150 * time.Millisecond }, options: []dt.Option{dt.WithHeartbeat(50 * time.Millisecond)}})
+	r := newRig(t, newTown(), setting{config: func(c *Config) { c.pace.silence = 500 * time.Millisecond }, options: []dt.Option{dt.WithHeartbeat(100 * time.Millisecond)}})
 	r.SetSilent(true)
 	r.Eventually("the connection is given up", func() bool { return strings.Contains(r.logs.String(), "nothing came from Discord for too long") })
 	r.SetSilent(false)
@@ -194,9 +253,32 @@ func TestD62IdentifyBudget(t *testing.T) {
 	g.mu.Unlock()
 	r.ExpireSessions()
 	r.SendOp(9, false)
-	r.Eventually("it stops", func() bool { return r.adapter.Health().Fatal != "" })
-	if err := r.stop(); !errors.Is(err, errBudget) {
-		t.Errorf("ended with %v", err)
+	t.Run("B-72 it stops before the token is reset", func(t *testing.T) {
+		r.Eventually("it stops", func() bool { return r.adapter.Health().Fatal != "" })
+		if err := r.stop(); !errors.Is(err, errBudget) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// D-66: one shard, up to what Discord allows; beyond, it is said.
+func TestD66OneShard(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	one := newRig(t, x, setting{})
+	for _, f := range one.Frames() {
+		if f.Op == 2 && strings.Contains(string(f.Body), `"shard"`) && !strings.Contains(string(f.Body), `"shard":[0,1]`) {
+			t.Errorf("identified with %s", f.Body)
+		}
+	}
+	if bad := failing(one.adapter.Check(context.Background())); strings.Contains(bad, "shards") {
+		t.Errorf("one is enough: %s", bad)
+	}
+	_ = one.stop()
+	many := newRig(t, x, setting{cold: true, options: []dt.Option{dt.WithShards(3)}})
+	many.ends(4011)
+	if bad := failing(many.adapter.Check(context.Background())); !strings.Contains(bad, "3 shards") {
+		t.Errorf("three are recommended: %s", bad)
 	}
 }
 
@@ -225,6 +307,16 @@ func TestLD13LibraryIsQuiet(t *testing.T) {
 		t.Error("the library's session is not as it must be")
 	}
 	r.serves("once")
+	t.Run("B-70 the library keeps no state that others write to", func(t *testing.T) {
+		if s.State != nil && len(s.State.Guilds) > 0 {
+			t.Errorf("%d guilds", len(s.State.Guilds))
+		}
+	})
+	t.Run("B-82 one client for all calls", func(t *testing.T) {
+		if r.adapter.gate.transport != s.Client.Transport {
+			t.Error("the gateway and the calls have clients of their own")
+		}
+	})
 	r.clean()
 }
 
@@ -328,5 +420,4 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	_ = context.Canceled
 }

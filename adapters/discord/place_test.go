@@ -19,17 +19,18 @@ func TestD40LongAnswersGoOnInAThread(t *testing.T) {
 	r := newRig(t, x, setting{})
 	r.shelf.say["all"] = long(40)
 	m := r.ask(x.cy, x.open, "what about all @everyone?").WaitAnswer()
-	thread := r.WaitThread(x.open)
-	_ = thread
+	r.WaitThread(x.open)
 	r.idle()
 	m, _ = r.Message(m.ID)
 	if m.Thread == "" {
 		t.Fatalf("no thread at the response: %+v", m)
 	}
 	rest := r.FromBot(m.Thread)
-	if len(rest) == 0 || !strings.Contains(rest[len(rest)-1].Content, "Sources") || rest[0].Nonce == "" {
-		t.Errorf("in the thread: %+v", rest)
-	}
+	t.Run("D-35 at most three parts in order, the sources in the last one", func(t *testing.T) {
+		if len(rest) < 1 || len(rest) > 2 || !strings.Contains(rest[len(rest)-1].Content, "Sources") || strings.Contains(m.Content, "Sources") || rest[0].Nonce == "" {
+			t.Errorf("in the thread: %+v", rest)
+		}
+	})
 	button(t, rest[len(rest)-1], "s1")
 	if c, _ := r.Channel(m.Thread); strings.Contains(c.Name, "@everyone") || len([]rune(c.Name)) > 100 {
 		t.Errorf("the thread is named %q", c.Name)
@@ -46,14 +47,14 @@ func TestD41NoThread(t *testing.T) {
 		private bool
 		spoil   func(*rig)
 	}{
-		"private":             {x.open, true, func(*rig) {}},
-		"in a thread already": {x.thread, false, func(*rig) {}},
-		"in a voice channel":  {x.voice, false, func(*rig) {}},
-		"no permission": {x.open, false, func(r *rig) {
+		"D-43 a private answer":    {x.open, true, func(*rig) {}},
+		"D-41 in a thread already": {x.thread, false, func(*rig) {}},
+		"D-41 in a voice channel":  {x.voice, false, func(*rig) {}},
+		"D-41 no permission": {x.open, false, func(r *rig) {
 			r.SetOverwrite(x.open, dt.Overwrite{ID: r.App().BotUser, Member: true, Deny: dt.CreatePublicThreads})
 		}},
-		"refused by Discord":   {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessageThread, Status: 400, Code: 160005}) }},
-		"the thread is locked": {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessage, Status: 400, Code: 50083}) }},
+		"D-42 refused by Discord":   {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessageThread, Status: 400, Code: 160005}) }},
+		"D-42 the thread is locked": {x.open, false, func(r *rig) { r.AddFault(dt.Fault{Route: dt.RouteMessage, Status: 400, Code: 50083}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

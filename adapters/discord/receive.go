@@ -32,6 +32,7 @@ type question struct {
 	Text    string        `json:"text"`
 	Private bool          `json:"private,omitempty"` // decided with the first response
 	Message bool          `json:"message,omitempty"` // asked in a message, not an interaction
+	Share   string        `json:"share,omitempty"`   // the private answer that is to be posted to the channel
 	Perms   guild.Perm    `json:"perms,omitempty"`   // the bot's in the channel, 0 unknown
 	At      time.Time     `json:"at"`                // received
 }
@@ -46,6 +47,10 @@ const (
 	sayTryAgain     = "I could not take your question. Please ask again in a moment."
 	sayFailed       = "Something went wrong. Please try again."
 	sayPrivately    = "I answer this question privately."
+	sayPressed      = "You have pressed this already."
+	sayPosted       = "I posted it to the channel."
+	sayNotShared    = "Not everybody who can read here may read the sources of this answer, so I do not post it."
+	sayOld          = "I no longer have that answer. Please ask again."
 	sayNothing      = "There is no question. Write what you want to know, in a sentence."
 )
 
@@ -58,6 +63,8 @@ const budget = 2500 * time.Millisecond
 func (a *Adapter) dispatch(ctx context.Context, in *interaction) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
+	start := time.Now()
+	defer func() { a.timed(time.Since(start)) }()
 	defer func() {
 		if v := recover(); v != nil {
 			a.count(func(h *Health) { h.Panics++ })
@@ -157,11 +164,16 @@ func (a *Adapter) ask(ctx context.Context, in *interaction, asked string, privat
 			q.Private = true
 		}
 	}
+	return a.accept(ctx, in, q, Platform+"|"+q.App+"|"+q.ID)
+}
+
+// accept claims a question under the key, and defers it.
+func (a *Adapter) accept(ctx context.Context, in *interaction, q question, key string) error {
 	o, first := a.expect(q.ID)
 	if !first {
 		return nil // a copy of what is being taken, or worked on, right here
 	}
-	verdict, err := a.take(ctx, q, Platform+"|"+q.App+"|"+q.ID)
+	verdict, err := a.take(ctx, q, key)
 	if err != nil || verdict != desk.Accepted {
 		a.release(q.ID)
 	}
@@ -170,6 +182,10 @@ func (a *Adapter) ask(ctx context.Context, in *interaction, asked string, privat
 		a.d.Log.Error("a question was not taken", "error", err)
 		return a.say(ctx, in, sayTryAgain)
 	case verdict == desk.Duplicate:
+		a.count(func(h *Health) { h.Copies++ })
+		if q.Share != "" {
+			return a.say(ctx, in, sayPressed)
+		}
 		return nil
 	case verdict != desk.Accepted:
 		return a.say(ctx, in, verdict.Text())

@@ -64,6 +64,10 @@ func edit(id string) call {
 // LD-05: one slow edit does not hold up the others.
 func TestLD05EditsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
+	t.Run("B-76 interactions share no limit", editsTogether)
+}
+
+func editsTogether(t *testing.T) {
 	s := &stub{delay: 200 * time.Millisecond}
 	r := stubbed(t, s, "")
 	var wg sync.WaitGroup
@@ -90,10 +94,12 @@ func TestLD06NothingIsKeptOfInteractions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := fmt.Sprintf("%+v %+v", r.session.Ratelimiter, r.holds)
-	if strings.Contains(kept, "tok-") || len(r.holds) > 0 {
-		t.Errorf("kept: %.300s", kept)
-	}
+	t.Run("B-65 no bucket is left", func(t *testing.T) {
+		kept := fmt.Sprintf("%+v %+v", r.session.Ratelimiter, r.holds)
+		if strings.Contains(kept, "tok-") || len(r.holds) > 0 {
+			t.Errorf("kept: %.300s", kept)
+		}
+	})
 }
 
 // LD-07: a limit is waited for, within the context.
@@ -212,9 +218,11 @@ func TestBaseAddresses(t *testing.T) {
 		if got := s.calls[0].URL.String(); got != want {
 			t.Errorf("%q: %s", base, got)
 		}
-		if ua := s.calls[0].Header.Get("User-Agent"); !strings.HasPrefix(ua, "DiscordBot (") {
-			t.Errorf("D-68: %s", ua)
-		}
+		t.Run("D-68 the name of the client", func(t *testing.T) {
+			if ua := s.calls[0].Header.Get("User-Agent"); !strings.HasPrefix(ua, "DiscordBot (") {
+				t.Error(ua)
+			}
+		})
 	}
 	for _, bad := range []string{"discord.com", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", ":"} {
 		if _, err := newRewriter(bad, nil); err == nil {
@@ -223,58 +231,6 @@ func TestBaseAddresses(t *testing.T) {
 	}
 	if discordgo.EndpointAPI != "https://discord.com/api/v9/" {
 		t.Error("the library's own addresses were changed")
-	}
-}
-
-// D-01: the table of commands is valid, and the check of it works.
-func TestD01Commands(t *testing.T) {
-	t.Parallel()
-	for _, c := range commands() {
-		if err := c.valid(); err != nil {
-			t.Error(err)
-		}
-	}
-	long := strings.Repeat("x", 101)
-	for name, c := range map[string]command{
-		"upper case":            {Name: "Ask", Type: kindChat, Description: "x", Contexts: []int{0}, Installs: []int{0}},
-		"no description":        {Name: "ask", Type: kindChat, Contexts: []int{0}, Installs: []int{0}},
-		"long description":      {Name: "ask", Type: kindChat, Description: long, Contexts: []int{0}, Installs: []int{0}},
-		"message with one":      {Name: "Ask", Type: kindMessage, Description: "x", Contexts: []int{0}, Installs: []int{0}},
-		"no contexts":           {Name: "ask", Type: kindChat, Description: "x"},
-		"required after others": {Name: "ask", Type: kindChat, Description: "x", Contexts: []int{0}, Installs: []int{0}, Options: []commandOption{{Name: "a", Description: "x"}, {Name: "b", Description: "x", Required: true}}},
-		"too many options":      {Name: "ask", Type: kindChat, Description: "x", Contexts: []int{0}, Installs: []int{0}, Options: make([]commandOption, 26)},
-	} {
-		if c.valid() == nil {
-			t.Errorf("%s: valid", name)
-		}
-	}
-}
-
-// D-03, D-04, D-07: written once, again only when different, in one scope.
-func TestD03RegistrationIsIdempotent(t *testing.T) {
-	t.Parallel()
-	x := newTown()
-	a := newRig(t, x, setting{config: func(c *Config) { c.DevGuild = x.guild }})
-	if len(a.Commands(x.guild)) != 3 || len(a.Commands("")) != 0 {
-		t.Errorf("%d in the server, %d globally", len(a.Commands(x.guild)), len(a.Commands("")))
-	}
-	_ = a.stop()
-	before := len(a.Requests(dt.RoutePutGuild))
-	b := newRig(t, x, setting{server: a.Server, config: func(c *Config) { c.DevGuild = x.guild }})
-	if n := len(a.Requests(dt.RoutePutGuild)) - before; n != 0 {
-		t.Errorf("%d writes at the second start", n)
-	}
-	_ = b.stop()
-	c := newRig(t, x, setting{server: a.Server})
-	c.Eventually("one scope", func() bool { return len(c.Commands("")) == 3 && len(c.Commands(x.guild)) == 0 })
-	if shown := c.Shown(x.guild); len(shown) != 3 {
-		t.Errorf("shown: %v", shown)
-	}
-	_ = c.stop()
-	one, err := fingerprint([]byte(`[{"id":"1","name":"a","description":"x","options":null,"nsfw":false,"contexts":[0],"integration_types":[0],"version":"3"}]`))
-	two, err2 := fingerprint([]byte(`[{"name":"a","type":1,"description":"x","options":[],"contexts":[0],"integration_types":[0]}]`))
-	if err != nil || err2 != nil || one != two {
-		t.Errorf("%s and %s are the same", one, two)
 	}
 }
 
@@ -305,9 +261,23 @@ func TestLD10MentionsAreExplicit(t *testing.T) {
 			t.Errorf("%s: %s", q.Route, q.Body)
 		}
 	}
-	if p := r.Pings(); len(p) > 0 {
-		t.Errorf("pinged: %v", p)
-	}
+	t.Run("D-31 nobody is pinged", func(t *testing.T) {
+		if p := r.Pings(); len(p) > 0 {
+			t.Errorf("pinged: %v", p)
+		}
+	})
+	t.Run("D-37 no message has components of the second kind", func(t *testing.T) {
+		const second = 1 << 15
+		for _, q := range r.Requests(dt.RouteCallback, dt.RouteEditResponse, dt.RouteFollowup, dt.RouteMessage) {
+			var body struct {
+				Flags int
+				Data  struct{ Flags int }
+			}
+			if err := json.Unmarshal(q.Body, &body); err != nil || (body.Flags|body.Data.Flags)&second != 0 {
+				t.Errorf("%s, %v", q.Body, err)
+			}
+		}
+	})
 	r.clean()
 }
 

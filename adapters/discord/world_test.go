@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -333,5 +332,3 @@ func button(t *testing.T, m dt.Message, end string) string {
 	t.Fatalf("no button %s in %s", end, m.Components)
 	return ""
 }
-
-func full() bool { return os.Getenv("FOOTNOTE_STORM") == "full" }

@@ -23,6 +23,9 @@ type Book struct {
 	guilds  map[string]*entry
 	joined  map[string]bool // the bot is in them, known or not
 	version uint64
+	// found are the guilds that anybody can find and join, as far as is known;
+	// they stay while nothing else is.
+	found map[string]bool
 }
 
 type entry struct {
@@ -33,7 +36,7 @@ type entry struct {
 // NewBook makes an empty book. What was confirmed longer than maxAge ago is
 // unknown.
 func NewBook(maxAge time.Duration, now func() time.Time) *Book {
-	return &Book{maxAge: maxAge, now: now, guilds: map[string]*entry{}, joined: map[string]bool{}}
+	return &Book{maxAge: maxAge, now: now, guilds: map[string]*entry{}, joined: map[string]bool{}, found: map[string]bool{}}
 }
 
 // Self notes the bot's own account.
@@ -216,7 +219,7 @@ func (b *Book) put(w wire) {
 		return
 	}
 	e := &entry{confirmed: b.now()}
-	e.Guild = Guild{ID: w.ID, Owner: w.Owner, Features: w.Features, Roles: map[string]Role{}, Channels: map[string]Channel{}}
+	e.Guild = Guild{ID: w.ID, Owner: w.Owner, Roles: map[string]Role{}, Channels: map[string]Channel{}}
 	for _, r := range w.Roles {
 		e.Roles[r.ID] = r
 	}
@@ -224,7 +227,19 @@ func (b *Book) put(w wire) {
 		e.Channels[c.ID] = c
 	}
 	b.guilds[w.ID] = e
+	b.found[w.ID] = Discoverable(w.Features)
 	b.version++
+}
+
+// Discoverable reports features of a guild that anybody on the internet can
+// find and join.
+func Discoverable(features []string) bool { return slices.Contains(features, "DISCOVERABLE") }
+
+// Discoverable reports that anybody can find and join the guild.
+func (b *Book) Discoverable(guild string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.found[guild]
 }
 
 // Apply takes over what a gateway event says. Events must come in order. One
@@ -290,16 +305,17 @@ func dropGuild(b *Book, _ *entry, data json.RawMessage) error {
 	return ErrUnknown
 }
 
-func updateGuild(_ *Book, e *entry, data json.RawMessage) error {
+func updateGuild(b *Book, e *entry, data json.RawMessage) error {
 	var w wire
-	if err := json.Unmarshal(data, &w); err != nil || e == nil {
+	err := json.Unmarshal(data, &w)
+	if err == nil && w.Features != nil {
+		b.found[w.ID] = Discoverable(w.Features)
+	}
+	if err != nil || e == nil {
 		return err
 	}
 	if w.Owner != "" {
 		e.Owner = w.Owner
-	}
-	if w.Features != nil {
-		e.Features = w.Features
 	}
 	if w.Roles != nil {
 		e.Roles = map[string]Role{}

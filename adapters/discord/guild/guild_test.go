@@ -62,10 +62,13 @@ func TestD56Permissions(t *testing.T) {
 	for _, tt := range tests {
 		g := world(tt.everyone, tt.overwrites...)
 		for _, channel := range []string{"10", "11", "12"} {
-			p, ok := g.Permissions(tt.user, tt.roles, g.Channels[channel])
-			if !ok || p.Has(ViewChannel) != tt.want {
-				t.Errorf("%s, in %s: %v, %v", tt.name, channel, p.Has(ViewChannel), ok)
-			}
+			id := map[string]string{"10": "D-56 ", "11": "LD-08 in a thread: ", "12": "LD-08 in a private thread: "}[channel]
+			t.Run(id+tt.name, func(t *testing.T) {
+				p, ok := g.Permissions(tt.user, tt.roles, g.Channels[channel])
+				if !ok || p.Has(ViewChannel) != tt.want {
+					t.Errorf("%v, %v", p.Has(ViewChannel), ok)
+				}
+			})
 		}
 		if _, ok := g.Permissions(tt.user, tt.roles, g.Channels["13"]); ok {
 			t.Errorf("%s: a thread without a parent is known", tt.name)

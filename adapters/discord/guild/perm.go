@@ -106,7 +106,6 @@ func (c Channel) Thread() bool { return c.Type >= AnnouncementThread && c.Type <
 type Guild struct {
 	ID       string
 	Owner    string
-	Features []string
 	Roles    map[string]Role
 	Channels map[string]Channel // and threads
 }

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Answer  string // the opaque id in buttons; "" makes none
 	Private bool   // only the asker sees it
+	Share   bool   // offer to post an answer that only the asker sees
 	Parts   int    // at most so many messages, 0: MaxParts
 	// Link is where a source can be read, "" nowhere. nil: no links.
 	Link func(cite.Source) string
@@ -193,9 +194,13 @@ func buttons(r bot.Reply, o Options) []Row {
 	last := []Button{press("Helpful", o.Answer, "yes"), press("Not helpful", o.Answer, "no"), press("Ask a human", o.Answer, "human")}
 	if r.Outcome != bot.Answered {
 		last = last[2:]
-		if !o.Private {
-			last = append([]Button{press("Ask privately", o.Answer, "private")}, last...)
-		}
+	}
+	switch {
+	case !o.Private:
+		// Offered always: that there is more for somebody must not show.
+		last = append(last, press("Ask privately", o.Answer, "private"))
+	case o.Share && r.Outcome == bot.Answered:
+		last = append(last, press("Post to channel", o.Answer, "share"))
 	}
 	return append(rows, Row{1, last})
 }
