@@ -18,7 +18,9 @@
 // Access: `.access.yaml` files, documented at rules.go. The front matter of a
 // document is not read here; it goes before what is found here.
 //
-// It does not watch folders, and does not know formats.
+// Watch tells of changes; it is a help, not the truth, which only Items knows.
+//
+// It does not know formats.
 package files
 
 import (
@@ -69,7 +71,7 @@ func New(root string, o Options) (*Folder, error) {
 	}
 	var bad []error
 	for _, p := range append(append([]string(nil), o.Include...), o.Exclude...) {
-		bad = append(bad, checkPattern(p))
+		bad = append(bad, CheckPattern(p))
 	}
 	if err := errors.Join(bad...); err != nil {
 		return nil, err
@@ -127,8 +129,20 @@ func (f *Folder) single(real string, info fs.FileInfo) []ingest.Item {
 	return w.items
 }
 
-// checkPattern refuses what would never match, so that a mistake is seen.
-func checkPattern(p string) error {
+// Excludes reports that the patterns close the path below the root, or a
+// folder above it.
+func (f *Folder) Excludes(path string) bool {
+	w := walk{folder: f}
+	for ; path != f.root && path != filepath.Dir(path); path = filepath.Dir(path) {
+		if w.excluded(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckPattern refuses what would never match, so that a mistake is seen.
+func CheckPattern(p string) error {
 	switch {
 	case p == "" || !doublestar.ValidatePattern(p):
 		return fmt.Errorf("%q is not a pattern: write for example **/*.md", p)

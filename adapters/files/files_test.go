@@ -124,7 +124,7 @@ func TestItems(t *testing.T) {
 			name:    "a file over the size limit",
 			entries: map[string]string{"big.md": "123456", "ok.md": "12345"},
 			options: files.Options{MaxBytes: 5},
-			want:    map[string]string{"big.md": "failed: the file is too large: 6 bytes, over the limit of 5 bytes; split it or raise the limit", "ok.md": ""},
+			want:    map[string]string{"big.md": "failed: the file is too large: 6 bytes, over the limit of 5 bytes; split it or raise ingest.max_megabytes", "ok.md": ""},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestItems_LinksOutOfTheRoot(t *testing.T) {
 
 	want := map[string]string{"a.md": ""}
 	for _, l := range []struct{ name, target string }{{"link", ""}, {"again", ""}, {"one.md", "/o.md"}} {
-		want[l.name] = "failed: the symbolic link leads outside the folder, to " + out + l.target + "; ingest that place itself, or allow links that leave the folder"
+		want[l.name] = "failed: the symbolic link leads outside the folder, to " + out + l.target + "; ingest that place itself, or follow it (--follow-links, or follow_links of the source)"
 	}
 	if diff := cmp.Diff(want, listing(t, root, only)); diff != "" {
 		t.Errorf("not allowed (-want +got):\n%s", diff)
@@ -180,7 +180,7 @@ func TestItems_File200MB(t *testing.T) {
 	t.Parallel()
 	root := tree(t, map[string]string{"huge.md": ""})
 	must(t, os.Truncate(filepath.Join(root, "huge.md"), 200<<20))
-	want := map[string]string{"huge.md": "failed: the file is too large: 200.0 MB, over the limit of 50.0 MB; split it or raise the limit"}
+	want := map[string]string{"huge.md": "failed: the file is too large: 200.0 MB, over the limit of 50.0 MB; split it or raise ingest.max_megabytes"}
 	if diff := cmp.Diff(want, listing(t, root, files.Options{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

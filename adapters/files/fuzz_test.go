@@ -17,7 +17,7 @@ func FuzzParseAccessFile(f *testing.F) {
 			t.Error("a file that gives nothing was taken")
 		}
 		for _, p := range a.Patterns {
-			if p.Access.IsZero() || checkPattern(string(p.Match)) != nil {
+			if p.Access.IsZero() || CheckPattern(string(p.Match)) != nil {
 				t.Errorf("pattern %q with %v was taken", p.Match, p.Access)
 			}
 		}

@@ -289,7 +289,7 @@ func (p *pattern) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return atLine(n, "a pattern is a text, for example security/**")
 	}
-	if err := checkPattern(n.Value); err != nil {
+	if err := CheckPattern(n.Value); err != nil {
 		return atLine(n, err.Error())
 	}
 	*p = pattern(n.Value)

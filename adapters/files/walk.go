@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -93,7 +94,7 @@ func (w *walk) link(ctx context.Context, path string) error {
 		return nil
 	}
 	if !w.folder.options.FollowOutside {
-		w.fault(path, &ingest.Fault{Reason: "the symbolic link leads outside the folder, to " + target + "; ingest that place itself, or allow links that leave the folder"})
+		w.fault(path, &ingest.Fault{Reason: "the symbolic link leads outside the folder, to " + target + "; ingest that place itself, or follow it (--follow-links, or follow_links of the source)"})
 		return nil
 	}
 	if !info.IsDir() {
@@ -123,7 +124,7 @@ func (w *walk) file(path, real string, info fs.FileInfo) {
 	if fault == nil && list.IsZero() {
 		list = w.folder.options.Default
 	}
-	w.items = append(w.items, ingest.Item{Path: path, Access: list, Fault: fault})
+	w.items = append(w.items, ingest.Item{Path: path, Access: list, Fault: fault, Bytes: info.Size(), Mark: mark(info, time.Now())})
 }
 
 // access asks the rules of the real place, then those of the place where a
@@ -179,7 +180,7 @@ func (f *Folder) gate(info fs.FileInfo) *ingest.Fault {
 }
 
 func tooLarge(size, limit int64) *ingest.Fault {
-	return &ingest.Fault{Reason: fmt.Sprintf("the file is too large: %s, over the limit of %s; split it or raise the limit", megabytes(size), megabytes(limit))}
+	return &ingest.Fault{Reason: fmt.Sprintf("the file is too large: %s, over the limit of %s; split it or raise ingest.max_megabytes", megabytes(size), megabytes(limit))}
 }
 
 func megabytes(n int64) string {

@@ -195,24 +195,20 @@ func (r *run) adopt(rec *catalog.Record, rev retrieval.Revision) (bool, error) {
 	if rec.Serving != "" {
 		return false, nil
 	}
-	for _, id := range r.served[rev] {
-		old, _ := r.catalog.Get(id)
-		was := old.Serving == rev || old.State == catalog.Removed && old.Revision == rev
-		if !was || old.ID == rec.ID || r.listed[old.Path] || !r.src.Gone(old.Path) {
-			continue
-		}
-		path, now := rec.Path, r.options.Now()
-		if _, known := r.catalog.Get(rec.ID); known {
-			rec.Enter(catalog.Removed, now)
-			if err := r.catalog.Put(*rec); err != nil {
-				return false, err
-			}
-		}
-		old.Path = path
-		*rec = old
-		return true, nil
+	old, found := r.moved(*rec, rev)
+	if !found {
+		return false, nil
 	}
-	return false, nil
+	path, now := rec.Path, r.options.Now()
+	if _, known := r.catalog.Get(rec.ID); known {
+		rec.Enter(catalog.Removed, now)
+		if err := r.catalog.Put(*rec); err != nil {
+			return false, err
+		}
+	}
+	old.Path = path
+	*rec = old
+	return true, nil
 }
 
 // queue makes the job, when there is room for its bytes.

@@ -62,11 +62,7 @@ func (r *run) prunes() bool { return r.how.Prune && !r.held }
 // assess decides whether so much is missing that nothing is removed. What may
 // have moved is not counted yet.
 func (r *run) assess() {
-	for _, rec := range r.catalog.List() {
-		if rec.Serving != "" && r.owns(rec) {
-			r.owned++
-		}
-	}
+	r.count()
 	gone := 0
 	moved := r.mayHaveMoved()
 	for _, rec := range r.missing() {
@@ -75,6 +71,14 @@ func (r *run) assess() {
 		}
 	}
 	r.held = r.tooMany(gone)
+}
+
+func (r *run) count() {
+	for _, rec := range r.catalog.List() {
+		if rec.Serving != "" && r.owns(rec) {
+			r.owned++
+		}
+	}
 }
 
 // tooMany reports that a run may not remove n documents unasked.

@@ -51,17 +51,7 @@ type run struct {
 // start chooses the generation, corrects the catalog by the index, and lists
 // what there is to do.
 func (p *Pipeline) start(ctx context.Context, src Source, how How, items []Item) (*run, error) {
-	r := &run{
-		Pipeline: p, src: src, how: how, items: items,
-		listed: map[string]bool{}, closed: map[string]bool{}, left: map[retrieval.DocumentID]bool{},
-		inFlight: semaphore.NewWeighted(inFlightBytes),
-	}
-	for _, it := range items {
-		r.listed[it.Path] = true
-		if it.Fault != nil {
-			r.closed[it.Path] = true
-		}
-	}
+	r := p.newRun(src, how, items)
 	if err := r.choose(ctx); err != nil {
 		return nil, err
 	}
@@ -73,6 +63,21 @@ func (p *Pipeline) start(ctx context.Context, src Source, how How, items []Item)
 	r.takeOver()
 	r.report.Window, r.report.Generation = p.manifest.Embedder.Window, r.targetName
 	return r, nil
+}
+
+func (p *Pipeline) newRun(src Source, how How, items []Item) *run {
+	r := &run{
+		Pipeline: p, src: src, how: how, items: items,
+		listed: map[string]bool{}, closed: map[string]bool{}, left: map[retrieval.DocumentID]bool{},
+		inFlight: semaphore.NewWeighted(inFlightBytes),
+	}
+	for _, it := range items {
+		r.listed[it.Path] = true
+		if it.Fault != nil {
+			r.closed[it.Path] = true
+		}
+	}
+	return r
 }
 
 // choose finds the generation to write: the current one if it was made alike,

@@ -1,0 +1,102 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"footnote/retrieval/ingest"
+)
+
+// Request is an operator's wish for full passes now.
+type Request struct {
+	Sources []string // by name; none: all
+	Only    []string // paths that the passes are limited to; nil: all
+	Remove  bool     // what is missing, however much it is
+	Told    func(ingest.Event)
+}
+
+// Outcome is what became of one source.
+type Outcome struct {
+	Source string
+	Root   string
+	Report ingest.Report
+	Err    error // the source as a whole could not be taken in
+}
+
+// Sync passes over the sources now, with or without Run, and tries failed
+// documents again. It interrupts a pass of Run. The error is that of the
+// request or of ctx; troubles of a source are in its outcome.
+func (l *Loop) Sync(ctx context.Context, r Request) ([]Outcome, error) {
+	feeds, err := l.named(r.Sources)
+	if err != nil {
+		return nil, err
+	}
+	var out []Outcome
+	err = l.Urgently(func() error {
+		for _, f := range feeds {
+			report, err := l.now(ctx, f, r)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			out = append(out, Outcome{f.Name, f.Source.Root(), report, err})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (l *Loop) named(names []string) ([]*feed, error) {
+	if len(names) == 0 {
+		return l.feeds, nil
+	}
+	var known []string
+	var out []*feed
+	for _, f := range l.feeds {
+		known = append(known, f.Name)
+		if slices.Contains(names, f.Name) {
+			out = append(out, f)
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("there is no source %q; there is: %s", n, strings.Join(known, ", "))
+		}
+	}
+	return out, nil
+}
+
+// now makes an operator's pass, again from the start when something urgent
+// came between. The caller holds turn.
+func (l *Loop) now(ctx context.Context, f *feed, r Request) (ingest.Report, error) {
+	for {
+		l.mu.Lock()
+		w := f.fullWork(time.Now(), l.o.Settle)
+		l.mu.Unlock()
+		w.all, w.remove, w.told = true, r.Remove, r.Told
+		if r.Only != nil {
+			w.full, w.again = false, map[string]bool{}
+			for _, path := range r.Only {
+				w.again[path] = true
+			}
+		}
+		report, err := l.pass(ctx, w)
+		if !errors.Is(err, errInterrupted) {
+			return report, err
+		}
+		for w := l.dirty(f); w != nil; w = l.dirty(f) {
+			if _, err := l.pass(ctx, w); err != nil {
+				break
+			}
+		}
+	}
+}
+
+func (l *Loop) dirty(f *feed) *work {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return f.dirtyWork(time.Now(), l.o.Settle)
+}
