@@ -214,10 +214,12 @@ func (a *Adapter) deliverResponse(ctx context.Context, o outgoing) (posted, erro
 		_, err = a.followUps(ctx, o, o.parts[1:])
 	}
 	if err != nil {
-		// The rest found no place: all that fits goes into the response,
-		// with the sources.
 		a.d.Log.Warn("the parts of an answer could not be posted", "error", err)
-		_, err = a.edit(ctx, o.q, o.short)
+		rest := o.short // the rest found no place: all that fits, with the sources
+		if passing(err) {
+			rest = render.Unsure(o.parts[0]) // it may be there: nothing is said twice
+		}
+		_, err = a.edit(ctx, o.q, rest)
 	}
 	return at, gone(err)
 }
@@ -257,9 +259,10 @@ func refusedContent(err error) bool {
 }
 
 // followUps posts further messages of the interaction. They are not repeated
-// when no answer comes: they may be there.
+// when no answer comes: they may be there. The next ones follow all the same.
 func (a *Adapter) followUps(ctx context.Context, o outgoing, parts []render.Message) (posted, error) {
 	var at posted
+	var unsure error
 	for _, m := range parts {
 		if o.private {
 			m.Flags |= render.Ephemeral
@@ -270,11 +273,14 @@ func (a *Adapter) followUps(ctx context.Context, o outgoing, parts []render.Mess
 			c.body = render.Plainest(m)
 			err = a.rest.do(ctx, c, &at)
 		}
-		if err != nil {
+		switch {
+		case passing(err) && ctx.Err() == nil:
+			unsure = err
+		case err != nil:
 			return posted{}, err
 		}
 	}
-	return at, nil
+	return at, unsure
 }
 
 // isThere reports that an earlier run has answered already.

@@ -113,6 +113,12 @@ func Plainest(m Message) Message {
 	return p
 }
 
+// Unsure is a first part whose further parts may or may not have arrived.
+func Unsure(m Message) Message {
+	m.Content += "\n*Discord did not confirm the rest of this answer. If it is missing, ask again.*"
+	return m
+}
+
 // Quoting puts the question in front, for a message that stands alone.
 func Quoting(question string, m Message) Message {
 	quote := "> " + cut(line(question), 200) + "\n"
