@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium/requests"
 )
@@ -34,6 +36,7 @@ const (
 	dpi       = 300
 	maxPixels = 20_000_000
 	unsure    = 30 // words of a lower confidence, of 100, are dropped
+	sure      = 75 // mean confidence of a page that is not read a second time
 )
 
 // recogniseUntil leaves a tenth of the time that a document has to the rest of
@@ -47,8 +50,9 @@ func recogniseUntil(ctx context.Context) time.Time {
 	return now.Add(end.Sub(now) * 9 / 10)
 }
 
-// recognise reads the picture of a page with tesseract. Its error is advice
-// for an operator.
+// recognise reads the picture of a page with tesseract, as one column since the
+// order of the words is found by where they stand; as tesseract itself parts the
+// page where that leaves doubt. Its error is advice for an operator.
 func (b *book) recognise(ctx context.Context, d *document, n int) ([]row, error) {
 	if b.program == "" {
 		program, err := exec.LookPath("tesseract")
@@ -69,14 +73,23 @@ func (b *book) recognise(ctx context.Context, d *document, n int) ([]row, error)
 	if err != nil {
 		return nil, fmt.Errorf("page %d cannot be drawn: %w", n+1, err)
 	}
-	table, err := run(ctx, b.program, picture, "stdin", "stdout", "-l", b.langs, "--dpi", strconv.Itoa(at), "tsv")
-	if ctx.Err() != nil {
-		return nil, errNoTime
+	var best page
+	for _, how := range []string{"4", "3"} {
+		table, err := run(ctx, b.program, picture, "stdin", "stdout", "-l", b.langs, "--dpi", strconv.Itoa(at), "--psm", how, "tsv")
+		if ctx.Err() != nil {
+			return nil, errNoTime
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p := recognisedWords(string(table), 72/float64(at)); p.score > best.score {
+			best = p
+		}
+		if best.confidence >= sure {
+			break
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	words, confidence := recognisedWords(string(table), 72/float64(at))
+	words, confidence := best.words, best.confidence
 	if len(words) == 0 {
 		return nil, nil
 	}
@@ -163,31 +176,62 @@ func languages(ctx context.Context, program string) string {
 	return strings.Join(have, "+")
 }
 
+// page is what tesseract read.
+type page struct {
+	words      []word
+	confidence int     // mean
+	score      float64 // sum over all characters
+	line       float64 // height of the line that is read
+}
+
 // recognisedWords reads tesseract's table: twelve columns, of which the last
 // six are left, top, width, height, confidence and text, in pixels; scale makes
 // points of them.
-func recognisedWords(table string, scale float64) (words []word, confidence int) {
-	sum := 0.0
+func recognisedWords(table string, scale float64) page {
+	var p page
+	sum, n := 0.0, 0
 	for line := range strings.Lines(table) {
 		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
 		if len(f) < 12 {
 			continue
 		}
-		var n [5]float64
+		var v [5]float64
 		bad := false
-		for i := range n {
-			v, err := strconv.ParseFloat(f[6+i], 64)
-			n[i], bad = v, bad || err != nil
+		for i := range v {
+			x, err := strconv.ParseFloat(f[6+i], 64)
+			v[i], bad = x, bad || err != nil
+		}
+		if f[0] == "4" && !bad {
+			p.line = v[3] * scale
 		}
 		text := strings.TrimSpace(f[11])
-		if bad || text == "" || n[4] < unsure {
+		if bad || text == "" || v[4] < unsure {
 			continue
 		}
-		sum += n[4]
-		words = append(words, word{text: text, spaced: true, left: n[0] * scale, top: n[1] * scale, right: (n[0] + n[2]) * scale, bottom: (n[1] + n[3]) * scale, size: max(n[3]*scale, 6)})
+		sum, n = sum+v[4], n+1
+		p.score += v[4] * float64(utf8.RuneCountInString(text))
+		p.add(word{text: text, spaced: true, left: v[0] * scale, top: v[1] * scale, right: (v[0] + v[2]) * scale, bottom: (v[1] + v[3]) * scale, size: max(v[3]*scale, 6)})
 	}
-	if len(words) == 0 {
-		return nil, 0
+	if n > 0 {
+		p.confidence = int(sum / float64(n))
 	}
-	return words, int(sum / float64(len(words)))
+	return p
+}
+
+// syllableGap is the gap, in heights of the line, below which two pieces of
+// Hangul are one word: tesseract parts its syllables.
+const syllableGap = 0.45
+
+func (p *page) add(w word) {
+	if n := len(p.words); n > 0 {
+		l := &p.words[n-1]
+		end, _ := utf8.DecodeLastRuneInString(l.text)
+		start, _ := utf8.DecodeRuneInString(w.text)
+		if unicode.Is(unicode.Hangul, end) && unicode.Is(unicode.Hangul, start) && sameLine(*l, w) && w.left > l.left && w.left-l.right < syllableGap*max(p.line, l.size, w.size) {
+			l.text += w.text
+			l.right, l.top, l.bottom, l.size = max(l.right, w.right), min(l.top, w.top), max(l.bottom, w.bottom), max(l.size, w.size)
+			return
+		}
+	}
+	p.words = append(p.words, w)
 }
