@@ -15,6 +15,8 @@
 //	  channels:
 //	    C0123ABCD: {mode: private-always}
 //
+// and one list, sources, which is documented at Source.
+//
 // The setting models.threads is FOOTNOTE_MODELS_THREADS in the environment,
 // which wins over the file. Relative paths in the file are relative to the
 // file, those in the environment to the working directory.
@@ -25,12 +27,15 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Config is everything that can be set. Paths are absolute.
@@ -62,6 +67,11 @@ type Config struct {
 	Ingest struct {
 		MaxMegabytes int // greatest size of a file
 	}
+	Sources []Source
+	Sync    struct {
+		Interval   int // seconds between full passes over a source
+		MaxRemoved int // greatest share of a source that is removed unasked, in percent; 100: no bound
+	}
 	Log struct {
 		Level  string
 		Format string
@@ -91,6 +101,7 @@ func Default() Config {
 	c.Answer.Sources, c.Answer.Sentences = 4, 3
 	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
 	c.Ingest.MaxMegabytes = 50
+	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
 	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 200, 120, 20
 	return c
@@ -113,6 +124,8 @@ func (c *Config) settings() []setting {
 		choice("chunk.strategy", &c.Chunk.Strategy, "structural", "A", "B", "C", "D", "E", "F"),
 		whole("chunk.tokens", &c.Chunk.Tokens, 50, 508),
 		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 64),
+		whole("sync.interval", &c.Sync.Interval, 1, 86_400),
+		whole("sync.max_removed", &c.Sync.MaxRemoved, 0, 100),
 		choice("log.level", &c.Log.Level, "debug", "info", "warn", "error"),
 		choice("log.format", &c.Log.Format, "text", "json"),
 		listen("web.listen", &c.Web.Listen),
@@ -194,7 +207,33 @@ func (c *Config) readFile(p *Problems) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		c.speaks(root.Content[i].Value)
 	}
-	walk(root, place{}, c.File, tableOf(c), p)
+	walk(c.withoutSources(root, p), place{}, c.File, tableOf(c), p)
+	if len(p.All) == 0 {
+		_, err := c.Folders()
+		var more *Problems
+		if errors.As(err, &more) {
+			p.All = append(p.All, more.All...)
+		}
+	}
+}
+
+// withoutSources reads the one setting that is a list and leaves the others.
+func (c *Config) withoutSources(root *yaml.Node, p *Problems) *yaml.Node {
+	rest := &yaml.Node{Kind: yaml.MappingNode}
+	seen := false
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		switch {
+		case key.Value != "sources":
+			rest.Content = append(rest.Content, key, value)
+		case seen:
+			p.add(fmt.Sprintf("%s:%d: sources", c.File, key.Line), "is set twice", "one value")
+		default:
+			seen = true
+			c.readSources(value, c.File, p)
+		}
+	}
+	return rest
 }
 
 // speaks notes that the file or the environment speaks of a group.

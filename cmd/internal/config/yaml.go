@@ -109,7 +109,12 @@ func walk(m *yaml.Node, at place, file string, t table, p *Problems) {
 		case leaf:
 			p.add(where, "must be a single value", s.accepts)
 		case !t.isGroup(in.path):
-			p.add(where, "is not a setting", "one of "+strings.Join(t.children(at.path), ", "))
+			known := t.children(at.path)
+			if at.path == "" {
+				known = append(known, "sources")
+				slices.Sort(known)
+			}
+			p.add(where, "is not a setting", "one of "+strings.Join(known, ", "))
 		case value.Kind != yaml.MappingNode:
 			p.add(where, "must be a group of settings", "keys "+strings.Join(t.children(in.path), ", "))
 		default:
