@@ -41,7 +41,7 @@ func (a *Adapter) pressed(ctx context.Context, in *interaction, id, what string)
 		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Reason: reason}, render.Say("Thank you. That helps."))
 	case what == "human":
 		return a.human(ctx, in, id, presser)
-	case what == "share":
+	case what == "post":
 		return a.askShare(ctx, in, answer)
 	case what == "private" && answer.Question != "":
 		return a.ask(ctx, in, answer.Question, true)

@@ -200,7 +200,7 @@ func buttons(r bot.Reply, o Options) []Row {
 		// Offered always: that there is more for somebody must not show.
 		last = append(last, press("Ask privately", o.Answer, "private"))
 	case o.Share && r.Outcome == bot.Answered:
-		last = append(last, press("Post to channel", o.Answer, "share"))
+		last = append(last, press("Post to channel", o.Answer, "post"))
 	}
 	return append(rows, Row{1, last})
 }
