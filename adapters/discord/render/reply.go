@@ -100,9 +100,14 @@ func divide(piece string, limit int) (head, rest string) {
 func sentences(list []cite.Sentence) []string {
 	var out []string
 	for _, s := range list {
-		text := code(s.Text)
-		if s.Kind == cite.Text {
+		var text string
+		switch s.Kind {
+		case cite.Text:
 			text = Escape(orElse(s.Plain, s.Text))
+		case cite.Table:
+			text = code(cite.Grid(s.Text))
+		default:
+			text = code(s.Text)
 		}
 		if s.Lead != "" {
 			text = Escape(s.Lead) + "\n" + text

@@ -151,7 +151,7 @@ func marks(cites []int) string {
 func (p piece) said() string {
 	t := p.text
 	if p.kind == cite.Table {
-		t = grid(t)
+		t = cite.Grid(t)
 	}
 	if p.lead != "" && p.kind != cite.Text {
 		t = p.lead + "\n" + t
@@ -167,7 +167,7 @@ func (p piece) lay(l *layout) {
 	}
 	body := p.text
 	if p.kind == cite.Table {
-		body = grid(body)
+		body = cite.Grid(body)
 	}
 	for body != "" {
 		part, rest := split(body, maxRich-200)

@@ -240,14 +240,3 @@ func FuzzEscaped(f *testing.F) {
 		}
 	})
 }
-
-func FuzzGrid(f *testing.F) {
-	for _, s := range []string{"|a|b|\n|-|-|\n|1|2|", "a|b", "||", "no table", "| a \\| b |", "|`a|b`|"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if g := grid(s); utf8.ValidString(s) && !utf8.ValidString(g) {
-			t.Fatalf("%q gives %q", s, g)
-		}
-	})
-}

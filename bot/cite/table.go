@@ -1,19 +1,18 @@
-package render
+package cite
 
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
 
-// maxCell bounds a cell of a table, in columns.
+// maxCell bounds a cell of a table, in characters.
 const maxCell = 60
 
-// grid lays a Markdown table out in columns, its cells without markup. What is
-// no table stays as it is.
-func grid(table string) string {
+// Grid lays a Markdown table out in columns for a font of equal widths, its
+// cells without markup. What is no table stays as it is.
+func Grid(table string) string {
 	var rows [][]string
 	for _, l := range strings.Split(strings.Trim(table, "\n"), "\n") {
 		c := cells(l)
@@ -95,9 +94,9 @@ func cell(s string) string {
 	s = breaks.ReplaceAllString(s, " ")
 	s = linked.ReplaceAllString(s, "$1")
 	s = emphasy.ReplaceAllString(s, "$2")
-	s = line(s)
-	if utf8.RuneCountInString(s) > maxCell {
-		s = cut(s, maxCell)
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > maxCell {
+		s = strings.TrimRight(string(r[:maxCell-1]), " ") + "…"
 	}
 	return s
 }
