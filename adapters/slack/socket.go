@@ -21,7 +21,7 @@ const (
 	dialTime  = 15 * time.Second
 	helloTime = 15 * time.Second
 	ackTime   = 2 * time.Second
-	lived     = time.Minute // a socket that lived so long was a good one
+	lived     = 10 * time.Second // a socket that lived so long was a good one
 )
 
 // supervisor keeps a socket open: a new address for each dial, a few at once
@@ -31,6 +31,7 @@ type supervisor struct {
 	quick  int           // redials that may follow at once
 	silent time.Duration // without a ping or frame after which a socket is dead
 	pause  *outbox.Backoff
+	pinged atomic.Bool // Slack pings: its silence is death, whatever answers
 }
 
 // burst is how many sockets may be opened in a row without a pause.
@@ -41,10 +42,12 @@ func newSupervisor(a *Adapter) *supervisor {
 	return s
 }
 
-// run opens sockets until ctx is done or it is of no use.
+// run opens sockets until ctx is done or it is of no use. It leaves none open.
 func (s *supervisor) run(ctx context.Context) error {
 	var sockets sync.WaitGroup
 	defer sockets.Wait()
+	ctx, closeAll := context.WithCancel(ctx)
+	defer closeAll()
 	for {
 		k, err := s.open(ctx)
 		if err == nil {
@@ -68,6 +71,9 @@ func (s *supervisor) run(ctx context.Context) error {
 			return nil
 		}
 		if what, is := fatal[codeOf(err)]; is {
+			if k == nil {
+				err = fmt.Errorf("FOOTNOTE_SLACK_APP_TOKEN: %w", err)
+			}
 			return fmt.Errorf("connecting to Slack: %w: %s", err, what)
 		}
 		if err := s.wait(ctx, k, err); err != nil {
@@ -97,7 +103,6 @@ func (s *supervisor) wait(ctx context.Context, k *socket, err error) error {
 		pause = max(pause, limited.After)
 	}
 	s.a.log.Warn("the connection to Slack is down", "error", err, "next attempt in", pause)
-	s.a.health.down()
 	return outbox.Pause(ctx, pause)
 }
 
@@ -119,7 +124,9 @@ func (s *supervisor) open(ctx context.Context) (*socket, error) {
 		return nil, fmt.Errorf("dialling the socket: %w", err)
 	}
 	conn.SetReadLimit(4 << 20)
-	return newSocket(s.a, conn, s.silent), nil
+	k := newSocket(s.a, conn, s.silent)
+	k.pinged = &s.pinged
+	return k, nil
 }
 
 // socket is one connection. One goroutine reads; whoever writes holds writing.
@@ -127,6 +134,7 @@ type socket struct {
 	a       *Adapter
 	conn    *websocket.Conn
 	silent  time.Duration
+	pinged  *atomic.Bool // the supervisor's
 	since   time.Time
 	leaving chan struct{} // closed when Slack asked us to go
 	done    chan struct{} // closed when it has ended
@@ -140,7 +148,9 @@ type socket struct {
 }
 
 func newSocket(a *Adapter, conn *websocket.Conn, silent time.Duration) *socket {
-	return &socket{a: a, conn: conn, silent: silent, since: time.Now(), leaving: make(chan struct{}), done: make(chan struct{})}
+	return &socket{
+		a: a, conn: conn, silent: silent, pinged: new(atomic.Bool), since: time.Now(), leaving: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
 func (k *socket) reason() string {
@@ -183,6 +193,7 @@ func (k *socket) serve(ctx context.Context) {
 	defer stop()
 	k.alive(helloTime)
 	k.conn.SetPingHandler(func(data string) error {
+		k.pinged.Store(true)
 		if k.hello.Load() {
 			k.alive(k.silent)
 			k.a.health.pinged()
@@ -192,6 +203,14 @@ func (k *socket) serve(ctx context.Context) {
 		_ = k.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(ackTime))
 		return nil
 	})
+	k.conn.SetPongHandler(func(string) error {
+		if k.hello.Load() && !k.pinged.Load() {
+			k.alive(k.silent)
+			k.a.health.pinged()
+		}
+		return nil
+	})
+	go k.ask()
 	for {
 		_, data, err := k.conn.ReadMessage()
 		if err != nil {
@@ -201,6 +220,26 @@ func (k *socket) serve(ctx context.Context) {
 			return
 		}
 		k.received(ctx, data)
+	}
+}
+
+// ask pings until the socket ends, unless the other side does: not every
+// platform that speaks like Slack pings, and a quiet link is not a dead one.
+func (k *socket) ask() {
+	tick := time.NewTicker(k.silent / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-k.done:
+			return
+		case <-tick.C:
+		}
+		if k.pinged.Load() {
+			return
+		}
+		k.writing.Lock()
+		_ = k.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ackTime))
+		k.writing.Unlock()
 	}
 }
 

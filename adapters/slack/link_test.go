@@ -1,0 +1,99 @@
+package slack
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// linkTo makes a supervisor of sockets that talk to serve, on another port
+// than the Web API, as some platforms that speak like Slack do.
+func linkTo(t *testing.T, silent time.Duration, serve func(*websocket.Conn)) *supervisor {
+	t.Helper()
+	up := websocket.Upgrader{}
+	link := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"hello"}`))
+		serve(conn)
+	}))
+	t.Cleanup(link.Close)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"ok": true, "url": "ws" + strings.TrimPrefix(link.URL, "http") + "/?ticket=1"})
+	}))
+	t.Cleanup(api.Close)
+	c := Config{APIURL: api.URL + "/", AppToken: "xapp-1", Silence: silent}
+	a := &Adapter{c: c, log: slog.New(slog.NewTextHandler(io.Discard, nil)), now: time.Now}
+	a.api = newClient(c, func(error) {})
+	return newSupervisor(a)
+}
+
+// What answers pings is alive, though it sends none; what has pinged once and
+// stops is dead, whatever it answers.
+func TestSilenceOfALink(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	s := linkTo(t, 150*time.Millisecond, func(conn *websocket.Conn) {
+		answer := conn.PingHandler()
+		conn.SetPingHandler(func(data string) error {
+			asked <- struct{}{}
+			return answer(data)
+		})
+		_, _, _ = conn.ReadMessage()
+	})
+	k, err := s.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go k.serve(t.Context())
+	for range 12 { // four times the silence that ends a link
+		select {
+		case <-asked:
+		case <-k.done:
+			t.Fatal("a link that answers pings was given up")
+		}
+	}
+	s = linkTo(t, 150*time.Millisecond, func(conn *websocket.Conn) {
+		_ = conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+		_, _, _ = conn.ReadMessage()
+	})
+	if k, err = s.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go k.serve(t.Context())
+	select {
+	case <-k.done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a link that has fallen silent is kept")
+	}
+}
+
+// S-17: link_disabled ends Run though the other side keeps the socket open.
+func TestS17LinkDisabledEndsAnOpenSocket(t *testing.T) {
+	t.Parallel()
+	s := linkTo(t, time.Minute, func(conn *websocket.Conn) {
+		_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"disconnect","reason":"link_disabled"}`))
+		_, _, _ = conn.ReadMessage()
+	})
+	ran := make(chan error, 1)
+	go func() { ran <- s.run(t.Context()) }()
+	select {
+	case err := <-ran:
+		if err == nil || !strings.Contains(err.Error(), "Socket Mode is switched off") {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("goes on")
+	}
+}
