@@ -28,9 +28,30 @@ func (a *Adapter) onCommand(ctx context.Context, c event.Command) any {
 	return onlyYou(render.HelpText(a.c.Name))
 }
 
+// aside is what an acknowledgement carries, for the person alone.
+type aside struct {
+	Type   string          `json:"response_type"`
+	Text   string          `json:"text"`
+	Blocks []render.Object `json:"blocks"`
+	waits  bool            // more will follow
+}
+
 func onlyYou(text string) any {
 	m := render.Literal(text)
-	return map[string]any{"response_type": "ephemeral", "text": m.Text, "blocks": m.Blocks}
+	return aside{Type: "ephemeral", Text: m.Text, Blocks: m.Blocks}
+}
+
+// unsaid says what an acknowledgement of a command could not carry, unless more
+// will follow anyway: a command must not meet silence.
+func (a *Adapter) unsaid(ctx context.Context, payload []byte, answer any) {
+	said, ok := answer.(aside)
+	c, err := event.ParseCommand(payload)
+	if !ok || err != nil || said.waits || c.ResponseURL == "" {
+		return
+	}
+	if err := a.respond(ctx, c.ResponseURL, render.Message{Text: said.Text, Blocks: said.Blocks}, false); err != nil {
+		a.log.Warn("a command could not be answered", "error", err)
+	}
 }
 
 // onAsk asks privately. A command says nothing of a thread, and the bot need
@@ -52,7 +73,8 @@ func (a *Adapter) onAsk(ctx context.Context, c event.Command) any {
 		a.log.Warn("a command could not be taken", "error", err)
 		return onlyYou(sayTryAgain)
 	case v == desk.Accepted:
-		return onlyYou("Looking in the documents… Only you will see the answer.")
+		m := render.Literal("Looking in the documents… Only you will see the answer.")
+		return aside{Type: "ephemeral", Text: m.Text, Blocks: m.Blocks, waits: true}
 	case v == desk.Duplicate:
 		return nil
 	}

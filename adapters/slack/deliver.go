@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -488,10 +489,18 @@ func (a *Adapter) trusted(address string) bool {
 	if err != nil {
 		return false
 	}
-	if api, err := url.Parse(a.c.APIURL); err == nil && a.c.APIURL != "" && u.Host == api.Host && u.Scheme == api.Scheme {
+	if api, err := url.Parse(a.c.APIURL); err == nil && a.c.APIURL != "" && u.Scheme == api.Scheme && sameHost(u.Hostname(), api.Hostname()) {
 		return true
 	}
 	return u.Scheme == "https" && u.Host == "hooks.slack.com"
+}
+
+// sameHost compares hosts, whatever the port. All names of this machine are one.
+func sameHost(a, b string) bool { return strings.EqualFold(a, b) || loopback(a) && loopback(b) }
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // respond posts to a response_url, for the person alone.

@@ -310,14 +310,18 @@ func (k *socket) handle(ctx context.Context, f frame) {
 		k.a.log.Warn("a delivery could not be taken, Slack will repeat it", "type", f.Type, "error", err)
 		return
 	}
+	carried := answer
 	if !f.Accepts {
-		answer = nil
+		carried = nil
 	}
-	if err := k.ack(f.Envelope, answer); err != nil {
+	if err := k.ack(f.Envelope, carried); err != nil {
 		k.a.log.Warn("a delivery could not be acknowledged", "type", f.Type, "error", err)
 		return
 	}
 	k.a.health.acked(time.Since(start))
+	if !f.Accepts {
+		k.a.unsaid(ctx, f.Payload, answer)
+	}
 }
 
 // maxAck is the size from which Slack ignores acknowledgements.
