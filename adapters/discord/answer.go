@@ -108,7 +108,7 @@ func (a *Adapter) rights(ctx context.Context, q question, now time.Time) (asker 
 	switch {
 	case q.Guild == "":
 		asker, err = a.dir.identify(ctx, direct, q.User, a.c.Recheck)
-	case now.Sub(q.At) <= a.c.Recheck && a.dir.tenant(q.Guild):
+	case now.Sub(q.At) <= a.c.Recheck && a.dir.tenant(q.Guild) && !a.dir.changedSince(q.Guild, q.At):
 		// The roles of an interaction are those of its moment.
 		asker = a.dir.identity(q.Guild, q.User, q.Roles, !q.Pending)
 	default:
@@ -117,7 +117,10 @@ func (a *Adapter) rights(ctx context.Context, q question, now time.Time) (asker 
 	if err != nil {
 		return acl.Identity{}, acl.Audience{}, false, err
 	}
-	if audience, err = a.audienceOf(q); err != nil {
+	if err = a.renew(ctx, q); err == nil {
+		audience, err = a.audienceOf(q)
+	}
+	if err != nil {
 		return asker, acl.AskerOnly(), true, nil //nolint:nilerr // moved says it: the answer goes to the asker alone
 	}
 	return asker, audience, false, nil
@@ -240,22 +243,26 @@ func (q question) webhook() string {
 func (a *Adapter) edit(ctx context.Context, q question, m render.Message) (posted, error) {
 	var at posted
 	m.Flags &= render.SuppressEmbeds // nothing else can be changed
-	c := call{name: "answering", method: "PATCH", path: q.webhook() + "/messages/@original", lane: "response " + q.ID, hook: true, again: true, body: m}
-	err := a.rest.do(ctx, c, &at)
-	if refusedContent(err) {
-		c.body = render.Plainest(m)
-		err = a.rest.do(ctx, c, &at)
-	}
+	c := call{name: "answering", method: "PATCH", path: q.webhook() + "/messages/@original", lane: "response " + q.ID, hook: true, again: true}
+	err := a.write(ctx, c, m, &at)
 	return at, err
 }
 
-// refusedContent reports that Discord does not take the text as it is.
-func refusedContent(err error) bool {
+// write makes a call with a message for its body. What Discord refuses is sent
+// again without its links, and then as text alone.
+func (a *Adapter) write(ctx context.Context, c call, m render.Message, at *posted) error {
+	c.body = m
+	err := a.rest.do(ctx, c, at)
+	if code(err) == codeHarmfulLink || code(err) == codeBlockedByAutoMod {
+		c.body = render.Unlinked(m)
+		err = a.rest.do(ctx, c, at)
+	}
 	switch code(err) {
 	case codeInvalidBody, codeEmptyMessage, codeHarmfulLink, codeBlockedByAutoMod:
-		return true
+		c.body = render.Plainest(m)
+		err = a.rest.do(ctx, c, at)
 	}
-	return false
+	return err
 }
 
 // followUps posts further messages of the interaction. They are not repeated
@@ -267,12 +274,8 @@ func (a *Adapter) followUps(ctx context.Context, o outgoing, parts []render.Mess
 		if o.private {
 			m.Flags |= render.Ephemeral
 		}
-		c := call{name: "posting a part", method: "POST", path: o.q.webhook() + "?wait=true", lane: "response " + o.q.ID, hook: true, body: m}
-		err := a.rest.do(ctx, c, &at)
-		if refusedContent(err) {
-			c.body = render.Plainest(m)
-			err = a.rest.do(ctx, c, &at)
-		}
+		c := call{name: "posting a part", method: "POST", path: o.q.webhook() + "?wait=true", lane: "response " + o.q.ID, hook: true}
+		err := a.write(ctx, c, m, &at)
 		switch {
 		case passing(err) && ctx.Err() == nil:
 			unsure = err
@@ -320,13 +323,8 @@ func (a *Adapter) messages(ctx context.Context, o outgoing, channel string, part
 			m.Reference = to
 		}
 		var at posted
-		c := call{name: "posting", method: "POST", path: "channels/" + channel + "/messages", lane: "channel " + channel, again: true, body: m}
-		err := a.rest.do(ctx, c, &at)
-		if refusedContent(err) {
-			c.body = render.Plainest(m)
-			err = a.rest.do(ctx, c, &at)
-		}
-		if err != nil {
+		c := call{name: "posting", method: "POST", path: "channels/" + channel + "/messages", lane: "channel " + channel, again: true}
+		if err := a.write(ctx, c, m, &at); err != nil {
 			return first, err
 		}
 		if i == 0 {

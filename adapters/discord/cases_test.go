@@ -2,14 +2,20 @@ package discord
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"footnote/acl"
 	dt "footnote/adapters/discord/discordtest"
 	"footnote/bot"
+	"footnote/bot/cite"
+	"footnote/bot/desk"
+	"footnote/bot/ledger"
 )
 
 // D14: an answer with every kind of mention pings nobody and shows it as text.
@@ -252,4 +258,375 @@ func TestLD16RawRequests(t *testing.T) {
 func TestLD18Versions(t *testing.T) {
 	t.Parallel()
 	wantVersions(t, map[string]string{"github.com/bwmarrin/discordgo": "v0.29.0", "github.com/gorilla/websocket": "v1.5.3"})
+}
+
+// L5: what is taken out of one place of the log is in no other.
+func TestCase_L5(t *testing.T) { t.Parallel(); canaries(t) }
+
+// D5: two questions in one thread are two, whatever came before.
+func TestCase_D5(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.Mentions = true }, desk: func(o *desk.Options) { o.PerAsker = 4 }})
+	one, two := r.Mention(x.cy, x.thread, "what about all"), r.Mention(x.cy, x.thread, "what about all")
+	three, four := r.ask(x.cy, x.thread, "what about all"), r.ask(x.cy, x.thread, "what about all")
+	for _, q := range []dt.Message{one, two} {
+		r.WaitMessage(x.thread, func(m dt.Message) bool { return m.ReplyTo == q.ID })
+	}
+	for _, i := range []*dt.Interaction{three, four} {
+		if m := i.WaitAnswer(); !strings.Contains(m.Content, "docall") {
+			t.Errorf("answer %s", m.Content)
+		}
+	}
+	r.clean()
+	if r.shelf.asked != 4 {
+		t.Errorf("4 questions were worked on %d times", r.shelf.asked)
+	}
+}
+
+// D6, D7, D15: what is no question gets no answer.
+func TestCase_D6(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	robot := x.world.AddUser(dt.User{Name: "robot", Bot: true})
+	x.world.AddMember(x.guild, robot)
+	r := newRig(t, x, setting{config: func(c *Config) { c.Mentions = true }})
+	t.Run("D6 edits of a question", func(t *testing.T) {
+		q := r.Mention(x.cy, x.open, "what about all")
+		r.WaitMessage(x.open, func(m dt.Message) bool { return m.ReplyTo == q.ID })
+		for range 10 {
+			r.Edit(q, q.Content)
+		}
+		r.Edit(q, q.Content+" and staff")
+	})
+	t.Run("D7 what another bot writes and edits", func(t *testing.T) {
+		q := r.Mention(robot, x.open, "what about all")
+		r.Edit(q, q.Content)
+	})
+	t.Run("D15 a message without a mention", func(t *testing.T) { r.Say(x.cy, x.open, "what about all") })
+	r.serves("and a question in between")
+	r.clean()
+	if r.shelf.asked != 2 {
+		t.Errorf("2 questions were worked on %d times", r.shelf.asked)
+	}
+}
+
+// D15: without mentions switched on, not even a mention is read.
+func TestCase_D15(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	for _, c := range []string{x.open, x.closed, x.thread} {
+		r.Mention(x.bob, c, "what about all")
+		r.Say(x.bob, c, "what about all")
+	}
+	r.serves("a command")
+	r.clean()
+	if n := len(r.Requests(dt.RouteMessage)); n != 0 || r.shelf.asked != 1 {
+		t.Errorf("%d messages, %d questions", n, r.shelf.asked)
+	}
+}
+
+// D9: a question in a thread has one answer, there.
+func TestCase_D9(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.Mentions = true }})
+	q := r.Mention(x.cy, x.thread, "what about all")
+	r.WaitMessage(x.thread, func(m dt.Message) bool { return m.ReplyTo == q.ID })
+	r.shelf.say["all"] = long(40)
+	r.ask(x.cy, x.thread, "what about all").WaitAnswer()
+	r.idle()
+	if elsewhere := r.FromBot(x.open); len(elsewhere) != 0 {
+		t.Errorf("outside of the thread: %+v", elsewhere)
+	}
+	answers := 0
+	for _, m := range r.FromBot(x.thread) {
+		if dt.HasButtons(m) {
+			answers++
+		}
+	}
+	if answers != 2 {
+		t.Errorf("%d answers to two questions", answers)
+	}
+	r.clean()
+}
+
+// D10: what is replayed half an hour later, after a restart, is not answered
+// again.
+func TestCase_D10(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.Mentions = true }})
+	i := r.ask(x.cy, x.open, "what about all")
+	i.WaitAnswer()
+	q := r.Mention(x.cy, x.thread, "what about all")
+	r.WaitMessage(x.thread, func(m dt.Message) bool { return m.ReplyTo == q.ID })
+	r.idle()
+	_ = r.stop()
+	before := len(r.Requests(dt.RouteCallback, dt.RouteMessage, dt.RouteEditResponse))
+	later := newRig(t, x, setting{server: r.Server, ledger: r.ledger, shelf: r.shelf, config: func(c *Config) { c.Mentions = true }, now: func() time.Time { return time.Now().Add(30 * time.Minute) }})
+	later.SendEvent("INTERACTION_CREATE", i.Payload())
+	later.SendEvent("MESSAGE_CREATE", map[string]any{
+		"id": q.ID, "channel_id": q.Channel, "guild_id": x.guild, "type": 0, "content": q.Content, "author": map[string]any{"id": x.cy},
+		"member": map[string]any{"roles": []string{}}, "mentions": []any{map[string]any{"id": r.App().BotUser}},
+	})
+	later.Eventually("the interaction is known", func() bool { return later.adapter.Health().Copies == 1 })
+	later.Eventually("the message is known", func() bool {
+		d, err := r.ledger.Delivery(context.Background(), "discord|"+q.Channel+"|"+q.ID)
+		return err == nil && d.Copies == 1
+	})
+	if n := len(r.Requests(dt.RouteCallback, dt.RouteMessage, dt.RouteEditResponse)) - before; n != 0 || r.shelf.asked != 2 {
+		t.Errorf("%d more calls; 2 questions were worked on %d times", n, r.shelf.asked)
+	}
+	later.clean()
+}
+
+// D11: whatever happens to the connection, there is a next one.
+func TestCase_D11(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.pace.open = 150 * time.Millisecond }})
+	r.SetHandshakes(dt.Handshake{Drop: true}, dt.Handshake{Drop: true}, dt.Handshake{Close: 4000}, dt.Handshake{Drop: true}, dt.Handshake{NoHello: true}, dt.Handshake{Silent: true})
+	before := r.adapter.Health().Reconnects
+	r.DropSockets()
+	r.Eventually("it got through", func() bool {
+		h := r.adapter.Health()
+		return h.Reconnects >= before+7 && !h.Connected.IsZero() && r.Sessions() == 1
+	})
+	r.serves("after six attempts")
+	r.clean()
+}
+
+// D18: who is not answered is told why, alone.
+func TestCase_D18(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) { c.Channels = map[string]string{x.open: Off} }})
+	if m := r.ask(x.cy, x.open, "what about all").WaitAnswer(); m.EphemeralTo != x.cy || m.Content != sayOff {
+		t.Errorf("told %+v", m)
+	}
+	if m := r.privately(x.cy, x.news, "what about staff"); m.EphemeralTo != x.cy || !strings.Contains(m.Content, "cannot answer") {
+		t.Errorf("told %+v", m)
+	}
+	r.clean()
+}
+
+// D19: without a key nothing starts; unsigned, old and forged calls are
+// refused.
+func TestCase_D19(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{"none": "", "blank": "   ", "short": "abcd", "no hexadecimal": strings.Repeat("z", 64)} {
+		_, err := New(Config{Mode: HTTP, Token: "x", PublicKey: key}, Deps{})
+		if err == nil || !strings.Contains(err.Error(), "FOOTNOTE_DISCORD_PUBLIC_KEY") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r, _ := newHTTPRig(t)
+	nobody := make(ed25519.PrivateKey, ed25519.PrivateKeySize)
+	for name, p := range map[string]dt.Post{
+		"unsigned":       {Change: dt.NoSignature},
+		"old":            {At: time.Now().Add(-6 * time.Minute)},
+		"an empty key":   {Key: nobody},
+		"all zeros":      {Change: dt.BadSignature},
+		"another time":   {Change: func(h http.Header) { h.Set("X-Signature-Timestamp", fmt.Sprint(time.Now().Unix()+1)) }},
+		"no time at all": {Change: func(h http.Header) { h.Del("X-Signature-Timestamp") }},
+	} {
+		p.Body = r.PingBody()
+		if a, err := r.Send(context.Background(), p); err != nil || a.Status != http.StatusUnauthorized {
+			t.Errorf("%s: %d, %v", name, a.Status, err)
+		}
+	}
+	r.clean()
+}
+
+// F2: a message is within the limits as a whole, not only each of its parts.
+func TestCase_F2(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	for _, text := range []string{long(5), strings.Repeat("*_~`|>#", 400), strings.Repeat("🙂", 3000), strings.Repeat("x", 2900) + "\n" + strings.Repeat("y", 2900)} {
+		r.shelf.say["all"] = text
+		r.privately(x.cy, x.open, "what about all")
+		m := r.latest(x.cy)
+		r.Click(x.cy, m, button(t, m, "s1")).WaitAnswer()
+	}
+	r.clean() // the fake refuses what is over a limit
+	for _, c := range r.Requests() {
+		if c.Code == codeInvalidBody {
+			t.Errorf("%s was refused: %.200s", c.Route, c.Body)
+		}
+	}
+}
+
+// latest is the last part of the latest answer that the person alone saw.
+func (r *rig) latest(user string) dt.Message {
+	r.t.Helper()
+	r.idle()
+	all := r.Ephemerals(user)
+	for i := len(all) - 1; i >= 0; i-- {
+		if dt.HasButtons(all[i]) {
+			return all[i]
+		}
+	}
+	r.t.Fatal("no answer has buttons")
+	return dt.Message{}
+}
+
+// F7: edits that are refused for their rate still end with the whole text.
+func TestCase_F7(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	r.AddFault(dt.Fault{Route: dt.RouteEditResponse, Calls: dt.First(4), Status: 429, RetryAfter: 0.02})
+	r.AddFault(dt.Fault{Route: dt.RouteFollowup, Calls: dt.First(2), Status: 429, RetryAfter: 0.02})
+	r.shelf.say["all"] = long(40)
+	i := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about all", "private": true})
+	i.WaitAnswer()
+	r.idle()
+	parts := r.Responses(i.ID)
+	said := ""
+	for _, p := range parts {
+		said += p.Content
+	}
+	if n := strings.Count(said, "it is not short at all"); n != 40 || !strings.Contains(said, "Sources") {
+		t.Errorf("%d of 40 sentences in %d parts", n, len(parts))
+	}
+	r.clean()
+}
+
+// F9: one link that Discord refuses takes no source away.
+func TestCase_F9(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{config: func(c *Config) {
+		c.Link = func(s cite.Source) string {
+			return map[string]string{"all": "https://wiki.example/all", "staff": "javascript:alert(1)", "bob": "https://wiki.example/bob)>"}[string(s.Document)]
+		}
+	}})
+	t.Run("a link that is none", func(t *testing.T) {
+		m := r.privately(x.bob, x.open, "what about all, staff and bob")
+		for _, want := range []string{"docall", "docstaff", "docbob", "](<https://wiki.example/all>)"} {
+			if !strings.Contains(m.Content, want) {
+				t.Errorf("%q is not in %s", want, m.Content)
+			}
+		}
+		if strings.Contains(m.Content, "javascript") || strings.Contains(m.Content, "example/bob") {
+			t.Errorf("a bad link: %s", m.Content)
+		}
+	})
+	t.Run("a link that a filter refuses", func(t *testing.T) {
+		r.SetFilter(func(content string) int {
+			if strings.Contains(content, "https://") {
+				return codeHarmfulLink
+			}
+			return 0
+		})
+		m := r.privately(x.bob, x.open, "what about all, staff and bob")
+		for n := range 3 {
+			if !strings.Contains(m.Content, fmt.Sprintf("[%d] doc", n+1)) {
+				t.Errorf("source %d is not in %s", n+1, m.Content)
+			}
+			button(t, m, fmt.Sprintf("s%d", n+1))
+		}
+	})
+	r.clean()
+}
+
+// P12: a right that was taken away is gone at once for questions and within the
+// age of a look-up for what is open.
+func TestCase_P12(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	var ahead atomic.Int64
+	r := newRig(t, x, setting{now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	dm := r.ask(x.bob, r.DMChannel(x.bob), "what about staff").WaitAnswer()
+	here := r.privately(x.bob, x.open, "what about staff")
+	r.SetRoles(x.guild, x.bob)
+	if m := r.privately(x.bob, x.open, "what about staff"); strings.Contains(m.Content, "docstaff") {
+		t.Errorf("asked at once: %s", m.Content)
+	}
+	if s := r.Click(x.bob, here, button(t, here, "s1")).WaitAnswer(); s.Content != sayNoSource {
+		t.Errorf("pressed at once: %+v", s)
+	}
+	ahead.Store(int64(time.Minute))
+	if s := r.Click(x.bob, dm, button(t, dm, "s1")).WaitAnswer(); s.Content != sayNoSource {
+		t.Errorf("pressed in a direct message a minute later: %+v", s)
+	}
+	if m := r.ask(x.bob, r.DMChannel(x.bob), "what about staff").WaitAnswer(); strings.Contains(m.Content, "docstaff") {
+		t.Errorf("asked in a direct message a minute later: %s", m.Content)
+	}
+	r.idle()
+}
+
+// C16: who was shown a source can open it, and who can open it would be shown
+// it.
+func TestCase_C16(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	all := r.privately(x.bob, x.open, "what about all, staff and bob")
+	for _, user := range []string{x.ada, x.bob, x.cy} {
+		for _, doc := range []string{"all", "staff", "bob"} {
+			found := strings.Contains(r.privately(user, x.open, "what about "+doc).Content, "doc"+doc)
+			who := r.adapter.dir.identity(x.guild, user, map[string][]string{x.bob: {x.staff}}[user], true)
+			_, err := r.shelf.open(t.Context(), who, acl.AskerOnly(), source(doc))
+			if opened := err == nil; opened != found {
+				t.Errorf("%s and %s: found %v, opened %v", user, doc, found, opened)
+			}
+		}
+	}
+	for n := range 3 {
+		if s := r.Click(x.bob, all, button(t, all, fmt.Sprintf("s%d", n+1))).WaitAnswer(); !strings.Contains(string(s.Embeds), "the passage of doc") {
+			t.Errorf("source %d: %+v", n+1, s)
+		}
+	}
+	r.clean()
+}
+
+func source(doc string) (s ledger.Source) {
+	var c cite.Source
+	setDocument(&c, doc)
+	s.Document, s.Revision = c.Document, c.Revision
+	return s
+}
+
+// C17, C8: the numbers of an answer stay with it over a restart, and a document
+// that is gone is not available, whatever the reason.
+func TestCase_C17(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	m := r.privately(x.bob, x.open, "what about staff")
+	r.idle()
+	_ = r.stop()
+	next := newRig(t, x, setting{server: r.Server, ledger: r.ledger, shelf: r.shelf})
+	t.Run("C8 after a restart", func(t *testing.T) {
+		if s := next.Click(x.bob, m, button(t, m, "s1")).WaitAnswer(); !strings.Contains(string(s.Embeds), "the passage of docstaff") {
+			t.Errorf("%+v", s)
+		}
+	})
+	r.shelf.mu.Lock()
+	delete(r.shelf.lists, "staff")
+	r.shelf.mu.Unlock()
+	if s := next.Click(x.bob, m, button(t, m, "s1")).WaitAnswer(); s.Content != sayNoSource {
+		t.Errorf("after it was deleted: %+v", s)
+	}
+	next.clean()
+}
+
+// P8: half a configuration does not start.
+func TestCase_P8(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Config{
+		"no token":         {},
+		"another mode":     {Token: "x", Mode: "both"},
+		"a server's name":  {Token: "x", Guilds: []string{"town"}},
+		"a channel's mode": {Token: "x", Channels: map[string]string{"1": "public"}},
+		"mentions by HTTP": {Token: "x", Mode: HTTP, PublicKey: strings.Repeat("0", 64), Mentions: true},
+	} {
+		if _, err := New(c, Deps{}); err == nil || strings.Contains(err.Error(), "needs a bot") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

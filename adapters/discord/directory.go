@@ -22,7 +22,8 @@ type Directory struct {
 	a *Adapter
 
 	mu      sync.Mutex
-	members map[string]cached // by account in a guild
+	members map[string]cached    // by account in a guild
+	changed map[string]time.Time // when members of a guild last changed
 }
 
 // cached is a member as of a moment; nil is somebody who is none.
@@ -31,7 +32,9 @@ type cached struct {
 	at     time.Time
 }
 
-func newDirectory(a *Adapter) *Directory { return &Directory{a: a, members: map[string]cached{}} }
+func newDirectory(a *Adapter) *Directory {
+	return &Directory{a: a, members: map[string]cached{}, changed: map[string]time.Time{}}
+}
 
 var _ acl.Directory = (*Directory)(nil)
 
@@ -218,11 +221,21 @@ const maxMembers = 10_000
 func (d *Directory) forget(g string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.changed[g] = d.a.d.Now()
 	for account := range d.members {
 		if strings.HasPrefix(account, "discord:"+g+":") {
 			delete(d.members, account)
 		}
 	}
+}
+
+// changedSince reports that the roles of a member of the guild may be others
+// than they were at that moment.
+func (d *Directory) changedSince(g string, at time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last, ok := d.changed[g]
+	return ok && !last.Before(at)
 }
 
 // room is the audience of a channel: one viewer for each class of people who

@@ -118,6 +118,7 @@ type Adapter struct {
 	inflight sync.RWMutex  // read by what runs, written to wait for it
 	loaded   chan struct{} // closed at the first facts, in the mode HTTP
 	seen     replays
+	renewed  renewed
 
 	mu       sync.Mutex
 	app      string              // application id, "" until it is known
@@ -130,7 +131,7 @@ type Adapter struct {
 
 // New checks the configuration and makes an adapter. It makes no calls.
 func New(c Config, d Deps) (*Adapter, error) {
-	a := &Adapter{c: c, d: d, deferred: map[string]*outcome{}, loaded: make(chan struct{})}
+	a := &Adapter{c: c, d: d, deferred: map[string]*outcome{}, loaded: make(chan struct{}), renewed: renewed{make(chan struct{}, 1), map[string]time.Time{}}}
 	if err := a.configure(); err != nil {
 		return nil, err
 	}

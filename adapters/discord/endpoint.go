@@ -133,10 +133,14 @@ func (a *Adapter) load(ctx context.Context) error {
 		return err
 	}
 	var guilds []struct{ ID string }
-	if err := a.get(ctx, "users/@me/guilds", &guilds); err != nil {
+	var ids []string
+	err := a.get(ctx, "users/@me/guilds", &guilds)
+	switch {
+	case status(err) == http.StatusNotFound && len(a.c.Guilds) > 0:
+		ids = a.c.Guilds // a server without the list: each is asked for below
+	case err != nil:
 		return err
 	}
-	var ids []string
 	for _, g := range guilds {
 		if isID(g.ID) {
 			ids = append(ids, g.ID)
@@ -151,6 +155,40 @@ func (a *Adapter) load(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// renewed is when the facts of each guild were last read, in the mode HTTP. The
+// one who holds turn reads.
+type renewed struct {
+	turn chan struct{}
+	at   map[string]time.Time
+}
+
+// fresh is how long facts that were read for one answer count for the next.
+const fresh = time.Second
+
+// renew reads the guild of a question whose answer is for all in its place.
+//
+// SECURITY: where no gateway tells of changes, what refresh read may be minutes
+// old, and a channel open to more people by now.
+func (a *Adapter) renew(ctx context.Context, q question) error {
+	if a.gate != nil || q.Private || q.Guild == "" {
+		return nil
+	}
+	select {
+	case a.renewed.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-a.renewed.turn }()
+	if a.d.Now().Sub(a.renewed.at[q.Guild]) < fresh {
+		return nil
+	}
+	if err := a.loadGuild(ctx, q.Guild); err != nil {
+		return err
+	}
+	a.renewed.at[q.Guild] = a.d.Now()
+	return nil
 }
 
 // introduce learns who the bot is.

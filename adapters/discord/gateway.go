@@ -46,6 +46,7 @@ type gateway struct {
 	isReady    bool
 	readyOnce  bool // this session can be resumed
 	replaying  bool
+	served     bool // this connection became ready
 	since      time.Time
 	me         string
 	identifies []time.Time
@@ -78,15 +79,8 @@ var errBudget = errors.New("the bot identified too often within a day; to go on 
 func (g *gateway) run(ctx context.Context) error {
 	defer g.end(context.Canceled)
 	err := outbox.Retry(ctx, outbox.Retrying{
-		Backoff: outbox.Backoff{Least: g.a.c.pace.least, Most: g.a.c.pace.most},
-		Permanent: func(err error) bool {
-			var c closeError
-			return errors.Is(err, errBudget) || errors.As(err, &c) && final[c] != ""
-		},
-		Before: func(err error, pause time.Duration) {
-			g.a.d.Log.Warn("the connection to Discord ended", "error", err, "pause", pause)
-		},
-	}, g.connect)
+		Backoff: outbox.Backoff{Least: g.a.c.pace.least, Most: g.a.c.pace.most}, Permanent: permanent, Before: g.ended,
+	}, g.keep)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -96,6 +90,48 @@ func (g *gateway) run(ctx context.Context) error {
 	}
 	g.a.count(func(h *Health) { h.Fatal = err.Error() })
 	return err
+}
+
+// permanent reports that no further connection can succeed.
+func permanent(err error) bool {
+	var c closeError
+	return errors.Is(err, errBudget) || errors.As(err, &c) && final[c] != ""
+}
+
+func (g *gateway) ended(err error, pause time.Duration) {
+	g.a.d.Log.Warn("the connection to Discord ended", "error", err, "pause", pause)
+}
+
+// keep makes connections, soon one after the other, for as long as they become
+// ready: what people ask in a longer gap is lost. It returns why the first one
+// that did not become ready ended, or one that asks for a longer pause.
+func (g *gateway) keep(ctx context.Context) error {
+	soon := outbox.Backoff{Least: g.a.c.pace.least, Most: min(soonest, g.a.c.pace.most)}
+	for {
+		start := time.Now()
+		err := g.connect(ctx)
+		var limited *outbox.Limited
+		if !g.wasReady() || ctx.Err() != nil || permanent(err) || errors.As(err, &limited) {
+			return err
+		}
+		if time.Since(start) > g.a.c.pace.most {
+			soon.Reset()
+		}
+		pause := soon.Next()
+		g.ended(err, pause)
+		if outbox.Pause(ctx, pause) != nil {
+			return err
+		}
+	}
+}
+
+// soonest bounds the pause after a connection that became ready.
+const soonest = 5 * time.Second
+
+func (g *gateway) wasReady() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.served
 }
 
 // connect makes a connection and returns why it ended.
@@ -146,7 +182,7 @@ func (g *gateway) prepare(ctx context.Context) (*discordgo.Session, error) {
 		g.readyOnce = false
 		g.session = g.fresh(ctx, g.generation)
 	}
-	g.replaying, g.isReady = g.readyOnce, false
+	g.replaying, g.isReady, g.served = g.readyOnce, false, false
 	g.gone = make(chan struct{}, 1)
 	g.tap = nil
 	return g.session, nil
@@ -413,7 +449,7 @@ func (g *gateway) begin(ctx context.Context, raw json.RawMessage) {
 func (g *gateway) resumed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.isReady, g.replaying, g.since = true, false, g.a.d.Now()
+	g.isReady, g.served, g.replaying, g.since = true, true, false, g.a.d.Now()
 }
 
 // complete notes that all that READY named is known.

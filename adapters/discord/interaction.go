@@ -28,20 +28,21 @@ const (
 // What is missing stays zero; what has another form than expected makes
 // only its own field zero.
 type interaction struct {
-	ID          string            `json:"id"`
-	Application string            `json:"application_id"`
-	Type        int               `json:"type"`
-	Token       string            `json:"token"`
-	Guild       string            `json:"guild_id"`
-	ChannelID   string            `json:"channel_id"`
-	Channel     channelHint       `json:"channel"`
-	Member      *member           `json:"member"`
-	User        *user             `json:"user"`
-	Locale      string            `json:"locale"`
-	Context     *int              `json:"context"` // nil: absent, which is not 0
-	Owners      map[string]string `json:"authorizing_integration_owners"`
-	AppPerms    *guild.Perm       `json:"app_permissions"` // nil: unknown, which is not none
-	Data        json.RawMessage   `json:"data"`
+	ID          string      `json:"id"`
+	Application string      `json:"application_id"`
+	Type        int         `json:"type"`
+	Token       string      `json:"token"`
+	Guild       string      `json:"guild_id"`
+	ChannelID   string      `json:"channel_id"`
+	Channel     channelHint `json:"channel"`
+	Member      *member     `json:"member"`
+	User        *user       `json:"user"`
+	Locale      string      `json:"locale"`
+	Context     *int        `json:"context"` // nil: absent, which is not 0
+	// Owners has the key "1" for a user who installed the app, "0" for a guild.
+	Owners   map[string]json.RawMessage `json:"authorizing_integration_owners"`
+	AppPerms *guild.Perm                `json:"app_permissions"` // nil: unknown, which is not none
+	Data     json.RawMessage            `json:"data"`
 
 	data data
 }

@@ -102,6 +102,15 @@ func Say(text string) Message {
 	return message(cut(strings.Join(lines, "\n"), MaxContent))
 }
 
+// Unlinked is the message with no link that a filter could refuse.
+func Unlinked(m Message) Message {
+	m.Content = links.ReplaceAllString(m.Content, "$1")
+	if m.Content == "" {
+		return Plainest(m)
+	}
+	return m
+}
+
 // Plainest is the message with nothing left that a filter could refuse:
 // without links, buttons and frames.
 func Plainest(m Message) Message {
