@@ -246,8 +246,7 @@ func (a *Adapter) checkCommands(ctx context.Context) Finding {
 		return Finding{"commands", false, "the commands cannot be read: add the bot with the scope applications.commands, " + InstallLink(app)}
 	}
 	wanted, _ := json.Marshal(commands())
-	should, _ := fingerprint(wanted)
-	if is, err := fingerprint(current); err != nil || is != should {
+	if same, err := sameCommands(current, wanted, a.c.DevGuild != ""); err != nil || !same {
 		return Finding{"commands", false, "the commands are not registered yet: footnote serve does that when it starts"}
 	}
 	return Finding{"commands", true, "the commands are registered"}

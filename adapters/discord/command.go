@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -38,6 +40,13 @@ type command struct {
 	Installs []int `json:"integration_types"`
 	// Members null is everybody. Secrecy does not rest on it.
 	Members *string `json:"default_member_permissions"`
+}
+
+// local is the command as a guild has it, which says neither: Discord drops
+// both, or gives its defaults.
+func (c command) local() command {
+	c.Contexts, c.Installs = nil, nil
+	return c
 }
 
 type commandOption struct {
@@ -110,9 +119,19 @@ func (c command) valid() error {
 	return errors.Join(errs...)
 }
 
+// sameCommands compares two lists of commands of one scope.
+func sameCommands(a, b []byte, inGuild bool) (bool, error) {
+	is, err := fingerprint(a, inGuild)
+	if err != nil {
+		return false, err
+	}
+	should, err := fingerprint(b, inGuild)
+	return is == should, err
+}
+
 // fingerprint is what counts of a list of commands, whatever the server added
 // or left out: only our fields, null as empty, in order of type and name.
-func fingerprint(raw []byte) (string, error) {
+func fingerprint(raw []byte, inGuild bool) (string, error) {
 	var list []command
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return "", fmt.Errorf("reading commands: %w", err)
@@ -124,6 +143,11 @@ func fingerprint(raw []byte) (string, error) {
 		}
 		if c.Type == 0 {
 			c.Type = kindChat
+		}
+		slices.Sort(c.Contexts)
+		slices.Sort(c.Installs)
+		if inGuild {
+			c = c.local()
 		}
 		byName[fmt.Sprint(c.Type, c.Name)] = c
 	}
@@ -150,7 +174,8 @@ func (a *Adapter) register(ctx context.Context) error {
 		if i == maxCleaned {
 			break
 		}
-		if err := a.overwrite(ctx, inGuild(g), []command{}); err != nil && status(err) != 403 && status(err) != 404 {
+		// A guild that refuses is no reason to have no commands at all.
+		if err := a.overwrite(ctx, inGuild(g), []command{}); err != nil && (!refusedCall(err) || status(err) == 401) {
 			return err
 		}
 	}
@@ -174,11 +199,7 @@ func (a *Adapter) overwrite(ctx context.Context, path string, want []command) er
 	if err != nil {
 		return err
 	}
-	is, err := fingerprint(current)
-	if err != nil {
-		return err
-	}
-	if should, err := fingerprint(wanted); err != nil || is == should {
+	if same, err := sameCommands(current, wanted, strings.Contains(path, "/guilds/")); err != nil || same {
 		return err
 	}
 	err = a.rest.do(ctx, call{name: "registering commands", method: "PUT", path: path, lane: "commands", again: true, body: want}, nil)

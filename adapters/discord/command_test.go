@@ -106,8 +106,8 @@ func TestD07ServersAddAndLeaveOut(t *testing.T) {
 		"an option that is ours":  {strings.Replace(ours, `"options":[]`, `"options":[{"type":3,"name":"q","description":"x"}]`, 1), false},
 		"for administrators only": {strings.Replace(ours, `"type":1`, `"type":1,"default_member_permissions":"8"`, 1), false},
 	} {
-		one, err := fingerprint([]byte(ours))
-		two, err2 := fingerprint([]byte(tt.theirs))
+		one, err := fingerprint([]byte(ours), false)
+		two, err2 := fingerprint([]byte(tt.theirs), false)
 		if err != nil || err2 != nil || (one == two) != tt.same {
 			t.Errorf("%s: %s and %s", name, one, two)
 		}

@@ -498,10 +498,7 @@ func (g *gateway) health(h *Health) {
 func (a *Adapter) registerSoon(ctx context.Context) {
 	err := outbox.Retry(ctx, outbox.Retrying{
 		Backoff: outbox.Backoff{Least: a.c.pace.least, Most: a.c.pace.most},
-		Permanent: func(err error) bool {
-			s := status(err)
-			return s >= 400 && s < 500 && s != 429
-		},
+		Permanent: refusedCall,
 	}, a.register)
 	if err != nil && ctx.Err() == nil {
 		a.d.Log.Error("the commands could not be registered", "error", err)

@@ -83,6 +83,12 @@ func passing(err error) bool {
 	return errors.Is(err, errNoReply) || status(err) >= 500
 }
 
+// refusedCall reports that the same call would be refused again.
+func refusedCall(err error) bool {
+	s := status(err)
+	return s >= 400 && s < 500 && s != http.StatusTooManyRequests
+}
+
 // call is one call of the API.
 type call struct {
 	name   string // for logs: without ids of interactions and tokens
@@ -341,6 +347,14 @@ func (w *rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.URL, req.Host = u, u.Host
 	resp, err := w.next.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusNotFound && rest == "gateway" {
+		// The library asks for the address here; a server may have the other
+		// route alone.
+		resp.Body.Close()
+		req = req.Clone(req.Context())
+		req.URL = u.JoinPath("bot")
+		resp, err = w.next.RoundTrip(req)
+	}
 	if err != nil {
 		return nil, err
 	}
