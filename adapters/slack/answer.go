@@ -87,8 +87,8 @@ func (a *Adapter) answer(ctx context.Context, t *desk.Task, q question, shown bo
 	if q.Text == "" && q.Kind != kindShortcut {
 		return a.help(ctx, t, q, p)
 	}
-	if !shown && p.room {
-		a.placeholder(ctx, t, q)
+	if !shown && p.room && a.placeholder(ctx, t, q) != nil {
+		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true, nil
 	}
 	reply, p, err := a.reply(ctx, q, who, p)
 	if err != nil {

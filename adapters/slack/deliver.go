@@ -202,6 +202,9 @@ func (a *Adapter) postOnce(ctx context.Context, channel, thread string, m render
 			return "", err
 		}
 		found, lookErr := a.find(ctx, channel, thread, id)
+		if errors.Is(lookErr, errOrphan) {
+			return "", errOrphan
+		}
 		if lookErr != nil {
 			return "", err
 		}
@@ -223,12 +226,27 @@ func (a *Adapter) post(ctx context.Context, channel, thread string, m render.Mes
 		return err
 	}})
 	if err == nil && thread != "" && in != thread {
-		if err := a.api.remove(ctx, channel, ts); err != nil {
+		if err := a.takeAway(ctx, channel, ts); err != nil {
 			a.log.Error("a message that landed outside its thread could not be taken away", "error", err)
 		}
 		return "", errOrphan
 	}
 	return ts, err
+}
+
+// awayTime bounds the attempts to take a message away.
+const awayTime = 30 * time.Second
+
+// takeAway removes a message of ours, and tries again where that fails for a
+// moment, also while the bot is being stopped.
+func (a *Adapter) takeAway(ctx context.Context, channel, ts string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awayTime)
+	defer cancel()
+	err := repeat(ctx, func() error { return a.api.remove(ctx, channel, ts) })
+	if codeOf(err) == "message_not_found" {
+		return nil
+	}
+	return err
 }
 
 // update replaces a message, and repeats that if need be: it says the same
@@ -271,10 +289,26 @@ func (a *Adapter) find(ctx context.Context, channel, thread, id string) ([]said,
 		}
 		return err
 	})
+	if codeOf(err) == "thread_not_found" {
+		a.takeStrays(ctx, channel, id)
+		return nil, errOrphan
+	}
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(s said) bool { return s.id != id }), nil
+}
+
+// takeStrays takes away what of an answer landed in the channel because its
+// thread is gone.
+func (a *Adapter) takeStrays(ctx context.Context, channel, id string) {
+	found, err := a.find(ctx, channel, "", id)
+	for _, s := range found {
+		err = errors.Join(err, a.takeAway(ctx, channel, s.ts))
+	}
+	if err != nil {
+		a.log.Error("it is not known whether an answer is left outside its thread", "error", err)
+	}
 }
 
 // resume looks for the answer of a run that ended while it was posting. It
@@ -288,7 +322,13 @@ func (a *Adapter) resume(ctx context.Context, t *desk.Task, q question) (desk.Re
 		return desk.Result{}, false // the answer replaces it, once or twice
 	}
 	found, err := a.find(ctx, ref.Channel, ref.Thread, ref.Answer)
+	if err == nil && len(found) < max(1, ref.Parts) && outbox.Pause(ctx, a.c.Arrival) == nil {
+		found, err = a.find(ctx, ref.Channel, ref.Thread, ref.Answer)
+	}
 	switch {
+	case errors.Is(err, errOrphan):
+		a.marks.end(t.Key, true)
+		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true
 	case err != nil || ref.Channel == "":
 		a.unsure(ctx, q)
 		a.marks.end(t.Key, true)
@@ -301,26 +341,31 @@ func (a *Adapter) resume(ctx context.Context, t *desk.Task, q question) (desk.Re
 		return desk.Result{State: ledger.Answered}, true
 	}
 	for _, f := range found { // half an answer has no sources
-		_ = a.api.remove(ctx, ref.Channel, f.ts)
+		_ = a.takeAway(ctx, ref.Channel, f.ts)
 	}
 	return desk.Result{}, false
 }
 
 // placeholder says that the bot is looking where neither a status nor a
-// reaction can. It becomes the answer.
-func (a *Adapter) placeholder(ctx context.Context, t *desk.Task, q question) {
+// reaction can. It becomes the answer. The error is errOrphan or nil: without
+// it the answer is new.
+func (a *Adapter) placeholder(ctx context.Context, t *desk.Task, q question) error {
 	var ref posted
 	if json.Unmarshal(t.Posted, &ref) == nil && ref.Placeholder != "" {
-		return
+		return nil
 	}
 	m := render.Literal("Looking in the documents…")
 	ts, err := a.post(ctx, q.Channel, q.Thread, m, "", 0)
+	if errors.Is(err, errOrphan) {
+		return errOrphan
+	}
 	if err != nil {
-		return
+		return nil //nolint:nilerr // it was a courtesy
 	}
 	if err := t.Keep(ctx, posted{Channel: q.Channel, Thread: q.Thread, Placeholder: ts}.raw()); err != nil {
-		_ = a.api.remove(ctx, q.Channel, ts)
+		_ = a.takeAway(ctx, q.Channel, ts)
 	}
+	return nil
 }
 
 // cannotPost says what becomes of a question whose answer could not be posted.

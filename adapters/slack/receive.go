@@ -213,7 +213,7 @@ func (a *Adapter) deleted(m event.Message) {
 		var ref posted
 		if json.Unmarshal(answer.Message, &ref) == nil {
 			for _, ts := range ref.TS {
-				_ = a.api.remove(ctx, ref.Channel, ts)
+				_ = a.takeAway(ctx, ref.Channel, ts)
 			}
 		}
 	})

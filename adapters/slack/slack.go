@@ -118,6 +118,7 @@ type Config struct {
 	FollowFor   time.Duration // after an answer: 30 min
 	Silence     time.Duration // without a sign from Slack after which a socket is replaced: 30 s
 	Connections int           // sockets that are expected: 1
+	Arrival     time.Duration // in which a post that was under way at a crash still arrives: 3 s
 	Pace        outbox.Limit  // of messages in a channel: 1 a second, 3 at once
 
 	// Renew returns a new bot token when the old one has expired; nil where
@@ -198,6 +199,7 @@ func (c *Config) check() error {
 	both := c.Mode == "" && strings.TrimSpace(c.AppToken) != "" && strings.TrimSpace(c.SigningSecret) != ""
 	c.Mode, c.Name = cmp.Or(c.Mode, Socket), cmp.Or(c.Name, "footnote")
 	c.FollowFor, c.Silence = cmp.Or(c.FollowFor, 30*time.Minute), cmp.Or(c.Silence, 30*time.Second)
+	c.Arrival = cmp.Or(c.Arrival, 3*time.Second)
 	c.Pace = cmp.Or(c.Pace, outbox.Limit{Every: time.Second, Burst: 3})
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

@@ -219,7 +219,7 @@ func prepare(t testing.TB, s *slacktest.Server, index *store, o ...option) *prog
 	p := &program{t: t, s: s, index: index, dir: t.TempDir(), draft: verbatim, logs: &syncBuffer{}, now: s.Clock().Now, after: s.Clock().After}
 	p.c = slack.Config{
 		Mode: slack.Socket, BotToken: app.BotToken, AppToken: app.AppToken, SigningSecret: app.SigningSecret, APIURL: s.APIURL(),
-		Pace: outbox.Limit{Every: time.Microsecond, Burst: 100},
+		Pace: outbox.Limit{Every: time.Microsecond, Burst: 100}, Arrival: 10 * time.Millisecond,
 	}
 	p.options = desk.Options{Grace: time.Second, Patience: 5 * time.Second, Budget: 5 * time.Second}
 	for _, f := range o {
