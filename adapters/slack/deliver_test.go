@@ -456,6 +456,34 @@ func TestS93AMissingOptionalScope(t *testing.T) {
 	}
 }
 
+// S-93: whatever the words in which Slack withholds a method that gives rights,
+// people are answered from what they may read without.
+func TestS93MethodsThatSlackWithholds(t *testing.T) {
+	t.Parallel()
+	for _, route := range []string{"usergroups.list", "users.conversations"} {
+		for _, code := range []string{"missing_scope", "unknown_method", "not_allowed_token_type", "no_permission", "method_deprecated", "feature_not_enabled", "plan_upgrade_required", "404"} {
+			t.Run(route+" "+code, func(t *testing.T) {
+				t.Parallel()
+				s := fresh(t)
+				f := slacktest.Fault{Route: route, Error: code}
+				if code == "404" {
+					f = slacktest.Fault{Route: route, Status: 404, Body: "<html>"}
+				}
+				s.AddFault(f)
+				p := start(t, s, newStore(t, all...))
+				p.answer(s.DM("U0ADA", qHandbook))
+				p.quiet()
+				q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+				p.answer(q)
+				p.done()
+				if n := answers(s.Everything(q.Channel)); n != 1 {
+					t.Errorf("%d answers", n)
+				}
+			})
+		}
+	}
+}
+
 // S-96: a direct message is private already; nothing ephemeral is used there.
 func TestS96NothingEphemeralInDirectMessages(t *testing.T) {
 	t.Parallel()
@@ -528,12 +556,13 @@ func TestInterruptedWhileSlackIsAway(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	block, let := make(chan struct{}), make(chan struct{})
-	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)), withDesk(func(o *desk.Options) { o.Grace, o.Deadline = time.Millisecond, 300*time.Millisecond }))
+	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)), withDesk(func(o *desk.Options) { o.Grace = time.Millisecond }))
 	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
 	<-block
 	p.halt()
 	p.s.WaitSockets(0)
 	back := s.AddFault(slacktest.Fault{Route: "auth.test", Status: 503})
+	p.options.Deadline = 300 * time.Millisecond
 	p.run()
 	s.Eventually("the run to end", func() bool { return p.only().State == ledger.Failed || nudge(s) })
 	if n := len(s.FromBot(q.Channel)); n != 0 {

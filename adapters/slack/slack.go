@@ -1,33 +1,3 @@
-// Package slack answers questions in Slack: mentions, direct messages, slash
-// commands and message shortcuts, over Socket Mode or signed HTTP deliveries.
-//
-// Its one idea: whatever the transport, a delivery becomes one question with
-// one key, the workspace, the channel and the message's own timestamp. It is in
-// the ledger before it is acknowledged, and from then on bot/desk sees to it
-// that it is answered once or that its person is told.
-//
-//	socket.go    Socket Mode: dial, hello, acknowledge, watch, dial again
-//	web.go       HTTP: signature, time window, forms
-//	receive.go   deliveries of both kinds -> questions, presses, changes
-//	answer.go    a question -> identity, audience, reply
-//	deliver.go   a reply -> messages, once, where they belong
-//	progress.go  the sign that a question is worked on
-//	press.go     buttons and shortcuts
-//	command.go   /ask and /footnote
-//	client.go    the Web API, and what its errors mean
-//	scopes.go    scopes and events with their reasons, the manifest
-//	check.go     what footnote doctor asks
-//
-// Package event reads deliveries, package directory knows people and rooms,
-// package render lays replies out.
-//
-// SECURITY: identities come from ids that Slack vouches for, never from names
-// or from what a button carries. Where a reply may be read is decided before
-// anything is searched, checked again before it is posted, and where it cannot
-// be decided the reply is private.
-//
-// It keeps no questions and no answers of its own: bot/ledger does. It logs no
-// text, no names and no tokens.
 package slack
 
 import (
@@ -367,8 +337,15 @@ func (a *Adapter) can(scope string) bool {
 	return me == nil || me.scopes == nil || slices.Contains(me.scopes, scope)
 }
 
-// missingScope is told of a call that lacked a scope.
-func (a *Adapter) missingScope(_ string, f *failure) {
+// missingScope is told of a call that lacked a scope, or whose method the bot
+// may not use.
+func (a *Adapter) missingScope(method string, f *failure) {
+	if f.code != "missing_scope" {
+		if a.memory.hourly("method "+method, a.now()) {
+			a.log.Warn("Slack withholds a method: a part of the bot does not work", "method", method, "error", f)
+		}
+		return
+	}
 	if a.memory.hourly("scope "+f.needed, a.now()) {
 		a.log.Warn("a scope is missing: a part of the bot does not work", "scope", f.needed)
 	}
