@@ -24,9 +24,11 @@ const DefaultTop = 25
 type App struct {
 	Models   *Models
 	Store    *memindex.Store
-	Index    retrieval.Generation // the current one
+	Index    retrieval.Generation // the current one at opening; nil: none yet
 	Searcher *retrieval.Searcher
 	Bot      *bot.Bot
+
+	lent bool // Close closes nothing
 }
 
 // Open connects what asking needs. ErrNoIndex if nothing was ingested yet,
@@ -38,14 +40,20 @@ func Open(ctx context.Context, c config.Config, top int) (*App, error) {
 		return nil, err
 	}
 	a := &App{Store: store}
-	if err := a.open(ctx, c, top); err != nil {
+	if err := a.open(ctx, c, top, false); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-func (a *App) open(ctx context.Context, c config.Config, top int) (err error) {
-	if a.Index, err = a.Store.Open(ctx, ""); err != nil {
+// open opens what answers over the store. empty allows that there is no index
+// yet.
+func (a *App) open(ctx context.Context, c config.Config, top int, empty bool) (err error) {
+	a.Index, err = a.Store.Open(ctx, "")
+	if empty && errors.Is(err, retrieval.ErrNoIndex) {
+		a.Index, err = nil, nil
+	}
+	if err != nil {
 		return err
 	}
 	if a.Models, err = OpenModels(c); err != nil {
@@ -57,7 +65,7 @@ func (a *App) open(ctx context.Context, c config.Config, top int) (err error) {
 		return err
 	}
 	a.Bot, err = bot.New(bot.Config{
-		Current:   func(context.Context) (retrieval.Reader, error) { return a.Index, nil },
+		Current:   a.Current,
 		Searcher:  a.Searcher,
 		Generator: generate.NewExtractive(a.Models.Embedder, a.Models.Reranker, draft),
 		Cuts:      cuts,
@@ -66,8 +74,33 @@ func (a *App) open(ctx context.Context, c config.Config, top int) (err error) {
 	return err
 }
 
+// Current is the generation that answers now: another one may be promoted
+// while the program runs.
+func (a *App) Current(ctx context.Context) (retrieval.Reader, error) {
+	g, err := a.Store.Open(ctx, "")
+	if errors.Is(err, retrieval.ErrNoIndex) {
+		return empty{retrieval.Manifest{Embedder: a.Models.Embedder.Info()}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Lend is the app for another configuration of the search, over the same parts.
+func (a *App) Lend(ctx context.Context, c config.Config, top int) (*App, error) {
+	index, err := a.Store.Open(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return &App{Models: a.Models, Store: a.Store, Index: index, Searcher: NewSearcher(c, a.Models, top), Bot: a.Bot, lent: true}, nil
+}
+
 // Close ends what Open opened, in the reverse order.
 func (a *App) Close() error {
+	if a.lent {
+		return nil
+	}
 	var err error
 	if a.Models != nil {
 		err = a.Models.Close()

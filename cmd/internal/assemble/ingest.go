@@ -2,11 +2,14 @@ package assemble
 
 import (
 	"errors"
+	"log/slog"
+	"time"
 
 	"footnote/cmd/internal/config"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/chunk"
 	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/memindex"
 )
 
@@ -38,6 +41,7 @@ type Ingester struct {
 	*Library
 	Models   *Models
 	Pipeline *ingest.Pipeline
+	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
 }
 
@@ -48,16 +52,17 @@ func OpenIngester(c config.Config, progress func(ingest.Event)) (*Ingester, erro
 		return nil, err
 	}
 	in := &Ingester{Library: l}
-	if err := in.open(c, progress); err != nil {
+	if in.Models, err = OpenModels(c); err == nil {
+		err = in.open(c, progress, slog.New(slog.DiscardHandler))
+	}
+	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	return in, nil
 }
 
-func (in *Ingester) open(c config.Config, progress func(ingest.Event)) (err error) {
-	if in.Models, err = OpenModels(c); err != nil {
-		return err
-	}
+// open makes the pipeline and the loop over a library and models.
+func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog.Logger) (err error) {
 	if in.cache, err = ingest.OpenCache(c.Data, in.Models.Embedder.Info()); err != nil {
 		return err
 	}
@@ -66,17 +71,60 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event)) (err erro
 		Cache:    in.cache,
 		Progress: progress,
 	})
-	return nil
+	in.Loop, err = in.NewLoop(c, log)
+	return err
+}
+
+// NewLoop makes a loop over the sources of a configuration, which does nothing
+// by itself.
+func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, error) {
+	folders, err := c.Folders()
+	if err != nil {
+		return nil, err
+	}
+	var feeds []follow.Feed
+	for i, f := range folders {
+		feeds = append(feeds, follow.Feed{Name: c.Sources[i].Name, Source: NewDocuments(c, f), Watch: f.Watch})
+	}
+	return follow.New(in.Pipeline, feeds, follow.Options{
+		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Log: log,
+		Passed: func(all []follow.Status) {
+			if err := follow.WriteStatus(c.Data, all); err != nil {
+				log.Warn("how the sources stand could not be kept", "error", err)
+			}
+		},
+	}), nil
+}
+
+// MaxRemoved is sync.max_removed as a share. 0 percent removes one or two
+// documents at most; 100 is no bound.
+func MaxRemoved(c config.Config) float64 {
+	if c.Sync.MaxRemoved == 100 {
+		return 0
+	}
+	return max(float64(c.Sync.MaxRemoved)/100, 1e-9)
+}
+
+// Between runs an operator's work between the passes of the loop.
+func (in *Ingester) Between(work func() error) error {
+	if in.Loop == nil {
+		return work()
+	}
+	return in.Loop.Urgently(work)
 }
 
 // Close ends what OpenIngester opened, in the reverse order.
 func (in *Ingester) Close() error {
-	var errs []error
-	if in.cache != nil {
-		errs = append(errs, in.cache.Close())
-	}
+	err := in.closeCache()
 	if in.Models != nil {
-		errs = append(errs, in.Models.Close())
+		err = errors.Join(err, in.Models.Close())
 	}
-	return errors.Join(append(errs, in.Library.Close())...)
+	return errors.Join(err, in.Library.Close())
+}
+
+func (in *Ingester) closeCache() error {
+	if in.cache == nil {
+		return nil
+	}
+	return in.cache.Close()
 }

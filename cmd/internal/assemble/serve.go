@@ -21,15 +21,17 @@ import (
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
 	"footnote/cmd/internal/config"
+	"footnote/retrieval"
 )
 
 // Service is all that footnote serve runs.
 type Service struct {
 	*App
-	Ledger  *ledger.Ledger
-	Desk    *desk.Desk
-	Slack   *slack.Adapter   // nil: not configured
-	Discord *discord.Adapter // nil: not configured
+	Ingester *Ingester // over the same store and models; App closes those
+	Ledger   *ledger.Ledger
+	Desk     *desk.Desk
+	Slack    *slack.Adapter   // nil: not configured
+	Discord  *discord.Adapter // nil: not configured
 
 	c        config.Config
 	web      *web.Server
@@ -42,11 +44,11 @@ type Service struct {
 // configured platforms and the web server, which listens at once but answers
 // in Run. Errors are those of Open.
 func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *slog.Logger) (*Service, error) {
-	app, err := Open(ctx, c, DefaultTop)
+	l, err := OpenLibrary(c)
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{App: app, c: c, log: log}
+	s := &Service{App: &App{Store: l.Store}, Ingester: &Ingester{Library: l}, c: c, log: log}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -54,6 +56,13 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 }
 
 func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
+	if err = s.App.open(ctx, s.c, DefaultTop, len(s.c.Sources) > 0); err != nil {
+		return err
+	}
+	s.Ingester.Models = s.Models
+	if err = s.Ingester.open(s.c, nil, s.log); err != nil {
+		return err
+	}
 	if s.Ledger, err = ledger.Open(s.c.Data, ledger.Options{}); err != nil {
 		return err
 	}
@@ -190,9 +199,9 @@ func (s *Service) identify(ctx context.Context, person string) (acl.Identity, er
 // checks are the conditions of readiness.
 func (s *Service) checks() []web.Check {
 	out := []web.Check{
-		{Name: "index", Probe: func(context.Context) error {
-			if s.Index.Counts().Documents == 0 {
-				return errors.New("the index holds no documents")
+		{Name: "index", Probe: func(ctx context.Context) error {
+			if n, err := s.Documents(ctx); err != nil || n == 0 {
+				return errors.Join(errors.New("the index holds no documents"), err)
 			}
 			return nil
 		}},
@@ -214,6 +223,7 @@ type platform struct {
 	run  func(context.Context) error // serves
 	up   func() error                // nil: questions can arrive now
 	who  func() string               // the bot there, "" unknown
+	note func() string               // what the operator should change, "" nothing; nil: nothing
 }
 
 func (s *Service) platforms() []platform {
@@ -234,6 +244,7 @@ func (s *Service) platforms() []platform {
 			h := a.Health()
 			return state(h.Fatal, !h.Connected.IsZero())
 		}}
+		p.note = func() string { return a.Health().Warning }
 		if s.c.Discord.Mode == discord.HTTP {
 			p.how = "ready for deliveries by HTTP"
 			p.up = func() error { return state(a.Health().Fatal, true) }
@@ -253,6 +264,21 @@ func state(fatal string, connected bool) error {
 	return nil
 }
 
+// Sources are those of the configuration that it was opened with.
+func (s *Service) Sources() []config.Source { return s.c.Sources }
+
+// Documents counts what is in the index.
+func (s *Service) Documents(ctx context.Context) (int, error) {
+	g, err := s.Store.Open(ctx, "")
+	if errors.Is(err, retrieval.ErrNoIndex) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return g.Counts().Documents, nil
+}
+
 // Address is where the web server listens, "" if there is none.
 func (s *Service) Address() string {
 	if s.listener == nil {
@@ -267,6 +293,10 @@ func (s *Service) Address() string {
 func (s *Service) Run(ctx context.Context, say func(string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Desk.Run(ctx) })
+	if len(s.c.Sources) > 0 {
+		say(fmt.Sprintf("sources: %d, kept up with", len(s.c.Sources)))
+		g.Go(func() error { return s.Ingester.Loop.Run(ctx) })
+	}
 	if s.web != nil {
 		say("HTTP: listening on " + s.Address())
 		g.Go(func() error { return s.web.Serve(ctx, s.listener) })
@@ -299,6 +329,9 @@ func (p platform) announce(ctx context.Context, say func(string)) {
 		as = " as " + who
 	}
 	say(p.name + ": " + p.how + as)
+	if p.note != nil && p.note() != "" {
+		say(p.name + ": " + p.note())
+	}
 }
 
 // Close ends what OpenService opened, in the reverse order.
@@ -312,5 +345,6 @@ func (s *Service) Close() error {
 	if s.Ledger != nil {
 		errs = append(errs, s.Ledger.Close())
 	}
+	errs = append(errs, s.Ingester.closeCache(), s.Ingester.Catalog.Close())
 	return errors.Join(append(errs, s.App.Close())...)
 }

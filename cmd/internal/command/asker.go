@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ func (a *asker) open(p *program, c config.Config) (err error) {
 	if a.as == "" {
 		a.as, _ = p.lookup("FOOTNOTE_AS")
 	}
-	if a.file = a.people; a.file == "" {
+	if a.file = p.abs(a.people); a.file == "" {
 		a.file = c.PeopleFile()
 	}
 	if a.directory, err = assemble.People(a.file); err != nil {
@@ -105,17 +106,41 @@ func (p *program) session(ctx context.Context, a *asker, top int, lenient bool) 
 			return nil, err
 		}
 	}
-	app, err := assemble.Open(ctx, c, top)
+	app, err := p.openApp(ctx, c, top)
 	if err != nil {
 		return nil, err
 	}
 	return &session{App: app, asker: a, show: p.renderer(), log: p.logger(c)}, nil
 }
 
-func (p *program) renderer() console.Renderer {
-	base, err := os.Getwd()
-	if err != nil {
-		base = ""
+// openApp opens what answers, or lends what the server has.
+func (p *program) openApp(ctx context.Context, c config.Config, top int) (*assemble.App, error) {
+	if p.served != nil {
+		return p.served.Lend(ctx, c, top)
 	}
-	return console.Renderer{Width: p.width(), Base: base}
+	return assemble.Open(ctx, c, top)
+}
+
+func (p *program) renderer() console.Renderer {
+	return console.Renderer{Width: p.width(), Base: p.workingDir()}
+}
+
+// workingDir is the caller's, "" if it is not known.
+func (p *program) workingDir() string {
+	if p.served != nil {
+		return p.request.Dir
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// abs makes a path of the caller's absolute. An empty one stays empty.
+func (p *program) abs(path string) string {
+	if path == "" || filepath.IsAbs(path) || p.served == nil {
+		return path
+	}
+	return filepath.Join(p.request.Dir, path)
 }

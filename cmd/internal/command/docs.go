@@ -33,6 +33,7 @@ func (p *program) docs() *cobra.Command {
 // shelf is a library with its current generation, nil if there is none.
 type shelf struct {
 	*assemble.Library
+	done    func() error
 	current retrieval.Generation
 	titles  map[retrieval.DocumentID]string
 }
@@ -41,24 +42,33 @@ type shelf struct {
 //
 // SECURITY: the operator's commands see every document; they answer nobody.
 func (p *program) openShelf(ctx context.Context) (*shelf, error) {
-	l, err := p.openLibrary()
+	l, done, err := p.openLibrary()
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{Library: l, titles: map[retrieval.DocumentID]string{}}
+	s := &shelf{Library: l, done: done, titles: map[retrieval.DocumentID]string{}}
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, done())
 	}
 	return s, nil
 }
 
-// openLibrary opens the data directory without models.
-func (p *program) openLibrary() (*assemble.Library, error) {
+// Close gives back what openShelf took.
+func (s *shelf) Close() error { return s.done() }
+
+// openLibrary opens the data directory without models, or lends the server's.
+func (p *program) openLibrary() (l *assemble.Library, done func() error, err error) {
+	if p.served != nil {
+		return p.served.Ingester.Library, func() error { return nil }, nil
+	}
 	c, err := p.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return assemble.OpenLibrary(c)
+	if l, err = assemble.OpenLibrary(c); err != nil {
+		return nil, nil, err
+	}
+	return l, l.Close, nil
 }
 
 func (s *shelf) open(ctx context.Context) (err error) {
@@ -249,11 +259,11 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 	if err != nil {
 		return err
 	}
-	in, err := assemble.OpenIngester(c, nil)
+	in, done, err := p.openIngester(c)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, in.Close)
+	defer closing(&err, done)
 	var found []catalog.Record
 	for _, id := range ids {
 		r, err := in.Catalog.Find(id)
@@ -264,7 +274,7 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 	}
 	show := p.renderer()
 	for _, r := range found {
-		if err := in.Pipeline.Remove(ctx, r.ID); err != nil {
+		if err := in.Between(func() error { return in.Pipeline.Remove(ctx, r.ID) }); err != nil {
 			return err
 		}
 		if err := p.print("removed %s %s\n", r.ID, show.Path(r.Path)); err != nil {

@@ -95,7 +95,7 @@ func (p *program) prepare(ctx context.Context, cfg config.Config, docs string) (
 		return err
 	}
 	defer closing(&err, in.Close)
-	report, err := in.Pipeline.Ingest(ctx, &supported{Folder: folder}, ingest.How{Prune: true})
+	report, err := in.Pipeline.Ingest(ctx, assemble.NewDocuments(cfg, folder), ingest.How{Prune: true})
 	progress.end()
 	if err == nil && len(report.Failed)+len(report.Refused) > 0 {
 		err = fmt.Errorf("%d documents failed and %d were refused: the figures would not be those of the whole set", len(report.Failed), len(report.Refused))

@@ -33,11 +33,11 @@ func (p *program) indexList() *cobra.Command {
 }
 
 func (p *program) runIndexList(ctx context.Context) (err error) {
-	s, err := p.openLibrary()
+	s, done, err := p.openLibrary()
 	if err != nil {
 		return err
 	}
-	defer closing(&err, s.Close)
+	defer closing(&err, done)
 	all, current, listed := s.Store.Generations(ctx)
 	for _, m := range all {
 		g := generationJSON{Manifest: m, Current: m.Name == current}
@@ -87,11 +87,11 @@ since do not come back.`,
 }
 
 func (p *program) runPromote(ctx context.Context, name string) (err error) {
-	s, err := p.openLibrary()
+	s, done, err := p.openLibrary()
 	if err != nil {
 		return err
 	}
-	defer closing(&err, s.Close)
+	defer closing(&err, done)
 	g, err := s.Store.Open(ctx, name)
 	if err != nil {
 		return err

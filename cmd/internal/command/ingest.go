@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,12 +16,12 @@ import (
 	"footnote/adapters/files"
 	"footnote/cmd/internal/assemble"
 	"footnote/cmd/internal/config"
-	"footnote/retrieval/extract"
 	"footnote/retrieval/ingest"
 )
 
 // ingestJSON is the contract of ingest --json, one object for each folder.
 type ingestJSON struct {
+	Name          string         `json:"name,omitempty"` // of the source in the configuration
 	Source        string         `json:"source"`
 	Published     int            `json:"published"`
 	Moved         int            `json:"moved"`
@@ -40,6 +39,7 @@ type ingestJSON struct {
 	Generation    string         `json:"generation"`
 	Promoted      bool           `json:"promoted"`
 	Withheld      string         `json:"withheld"`
+	Held          bool           `json:"held"` // too much is missing: nothing was removed
 }
 
 type troubleJSON struct {
@@ -93,23 +93,21 @@ func (p *program) runIngest(ctx context.Context, f ingesting, roots []string) (e
 	if err != nil {
 		return err
 	}
+	for i := range roots {
+		roots[i] = p.abs(roots[i])
+	}
 	sources, err := f.sources(cfg, roots)
 	if err != nil {
 		return usage(err)
 	}
-	progress := p.progress()
-	in, err := assemble.OpenIngester(cfg, progress.event)
+	in, done, err := p.openIngester(cfg)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, in.Close)
+	defer closing(&err, done)
 	bad := 0
 	for _, s := range sources {
-		report, err := in.Pipeline.Ingest(ctx, s, f.how)
-		progress.end()
-		if report.Generation != "" {
-			err = errors.Join(err, p.printReport(s, report))
-		}
+		report, err := p.ingestOne(ctx, in, s, f.how)
 		if err != nil {
 			return err
 		}
@@ -121,8 +119,34 @@ func (p *program) runIngest(ctx context.Context, f ingesting, roots []string) (e
 	return nil
 }
 
+// ingestOne takes in one folder and says how that went.
+func (p *program) ingestOne(ctx context.Context, in *assemble.Ingester, s *assemble.Documents, how ingest.How) (report ingest.Report, err error) {
+	progress := p.progress()
+	how.Told = progress.event
+	err = in.Between(func() error {
+		report, err = in.Pipeline.Ingest(ctx, s, how)
+		return err
+	})
+	progress.end()
+	if report.Generation != "" {
+		err = errors.Join(err, p.printReport("", s.Root(), s.LeftOut(), report))
+	}
+	return report, err
+}
+
+// openIngester opens what ingestion needs, or lends what the server has.
+func (p *program) openIngester(c config.Config) (in *assemble.Ingester, done func() error, err error) {
+	if p.served != nil {
+		return p.served.Ingester, func() error { return nil }, nil
+	}
+	if in, err = assemble.OpenIngester(c, nil); err != nil {
+		return nil, nil, err
+	}
+	return in, in.Close, nil
+}
+
 // sources checks the flags and the roots before anything is opened.
-func (f ingesting) sources(c config.Config, roots []string) ([]*supported, error) {
+func (f ingesting) sources(c config.Config, roots []string) ([]*assemble.Documents, error) {
 	o := f.options
 	o.MaxBytes = int64(c.Ingest.MaxMegabytes) << 20
 	if len(f.access) > 0 {
@@ -132,7 +156,7 @@ func (f ingesting) sources(c config.Config, roots []string) ([]*supported, error
 		}
 		o.Default = list
 	}
-	var out []*supported
+	var out []*assemble.Documents
 	for _, root := range roots {
 		if _, err := os.Stat(root); err != nil {
 			return nil, fmt.Errorf("there is nothing to ingest: %w", err)
@@ -141,106 +165,18 @@ func (f ingesting) sources(c config.Config, roots []string) ([]*supported, error
 		if err != nil {
 			return nil, err
 		}
-		if sameFile(root, c.Data) {
+		if assemble.SameFile(root, c.Data) {
 			return nil, fmt.Errorf("%s is the data directory: keep the documents in another folder", root)
 		}
-		out = append(out, &supported{Folder: folder, own: own{[]string{c.PeopleFile(), c.File}, c.Data}})
+		out = append(out, assemble.NewDocuments(c, folder))
 	}
 	return out, nil
 }
 
-// own is what footnote keeps for itself and what may lie among documents.
-//
-// SECURITY: the people file says who is in which group, the configuration may
-// hold tokens, and the index holds every document: with --access everyone they
-// would be shown to all.
-type own struct {
-	files []string // "" is none
-	data  string   // a directory; it need not be there yet
-}
-
-// below finds what of it lies in the folder at root.
-func (o own) below(root string) func(path string) bool {
-	data := within(root, o.data)
-	return func(path string) bool {
-		if data != "" && strings.HasPrefix(path, data+string(filepath.Separator)) {
-			return true
-		}
-		return slices.ContainsFunc(o.files, func(f string) bool { return f != "" && sameFile(path, f) })
-	}
-}
-
-// within writes dir as a path below root, whatever links lead to either; "" if
-// it lies elsewhere or is not there.
-func within(root, dir string) string {
-	from, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		return ""
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return ""
-	}
-	to, err := filepath.EvalSymlinks(abs)
-	if err != nil {
-		return ""
-	}
-	rel, err := filepath.Rel(from, to)
-	if err != nil || !filepath.IsLocal(rel) {
-		return ""
-	}
-	return filepath.Join(root, rel)
-}
-
-// supported is a folder without the files of formats that are not read, which
-// it counts: a picture beside a document is no failed document. Footnote's own
-// files are no documents either, wherever they lie.
-type supported struct {
-	*files.Folder
-	own     own
-	leftOut map[string]int // by ending
-}
-
-// Items lists the documents of the folder. A file named outright, and faults
-// of anything but a plain file, stay.
-func (s *supported) Items(ctx context.Context) ([]ingest.Item, error) {
-	items, err := s.Folder.Items(ctx)
-	s.leftOut = map[string]int{}
-	mine := s.own.below(s.Root())
-	return slices.DeleteFunc(items, func(it ingest.Item) bool {
-		if mine(it.Path) {
-			return true
-		}
-		if it.Path == s.Root() || extract.Supported(it.Path) || it.Fault != nil && !plainFile(it.Path) {
-			return false
-		}
-		s.leftOut[strings.ToLower(filepath.Ext(it.Path))]++
-		return true
-	}), err
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
-func plainFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-func (p *program) printReport(s *supported, r ingest.Report) error {
+// printReport says how a folder was taken in. name is that of its source.
+func (p *program) printReport(name, root string, leftOut map[string]int, r ingest.Report) error {
 	if p.json {
-		return writeJSON(p.Out, ingestJSON{
-			Source: s.Root(), Published: r.Published, Moved: r.Moved, Unchanged: r.Unchanged, AccessChanged: r.AccessChanged,
-			Removed: r.Removed, Failed: troubles(r.Failed), Refused: troubles(r.Refused), Missing: append([]string{}, r.Missing...),
-			LeftOut: s.leftOut, Chunks: r.Chunks, Truncated: r.Truncated, Window: r.Window,
-			Warnings: append([]string{}, r.Warnings...), Generation: r.Generation, Promoted: r.Promoted, Withheld: r.Withheld,
-		})
+		return writeJSON(p.Out, reportJSON(name, root, leftOut, r))
 	}
 	var b strings.Builder
 	show := p.renderer()
@@ -250,19 +186,35 @@ func (p *program) printReport(s *supported, r ingest.Report) error {
 	for _, t := range r.Refused {
 		fmt.Fprintf(&b, "refused  %s: %s\n", show.Path(t.Path), console.Line(t.Reason))
 	}
-	fmt.Fprintf(&b, "%s: %s", show.Path(s.Root()), console.Safe(r.String()))
-	if n, kinds := s.others(); n > 0 {
+	if name != "" {
+		name += " "
+	}
+	fmt.Fprintf(&b, "%s%s: %s", name, show.Path(root), console.Safe(r.String()))
+	if n, kinds := others(leftOut); n > 0 {
 		fmt.Fprintf(&b, "left out, of formats that are not read: %d (%s)\n", n, console.Line(kinds))
 	}
 	return p.print("%s", b.String())
 }
 
+func reportJSON(name, root string, leftOut map[string]int, r ingest.Report) ingestJSON {
+	j := ingestJSON{
+		Name: name, Source: root, Published: r.Published, Moved: r.Moved, Unchanged: r.Unchanged, AccessChanged: r.AccessChanged,
+		Removed: r.Removed, Failed: troubles(r.Failed), Refused: troubles(r.Refused), Missing: append([]string{}, r.Missing...),
+		LeftOut: leftOut, Chunks: r.Chunks, Truncated: r.Truncated, Window: r.Window,
+		Warnings: append([]string{}, r.Warnings...), Generation: r.Generation, Promoted: r.Promoted, Withheld: r.Withheld, Held: r.Held != nil,
+	}
+	if j.LeftOut == nil {
+		j.LeftOut = map[string]int{}
+	}
+	return j
+}
+
 // others counts what was left out, by ending.
-func (s *supported) others() (n int, kinds string) {
+func others(leftOut map[string]int) (n int, kinds string) {
 	var parts []string
-	for _, ext := range slices.Sorted(maps.Keys(s.leftOut)) {
-		n += s.leftOut[ext]
-		parts = append(parts, fmt.Sprintf("%s %d", ext, s.leftOut[ext]))
+	for _, ext := range slices.Sorted(maps.Keys(leftOut)) {
+		n += leftOut[ext]
+		parts = append(parts, fmt.Sprintf("%s %d", ext, leftOut[ext]))
 	}
 	return n, strings.Join(parts, ", ")
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"footnote/cmd/internal/assemble"
 	"footnote/cmd/internal/config"
+	"footnote/retrieval"
 )
 
 // Streams are the three of a process.
@@ -30,16 +32,27 @@ type program struct {
 	configFile string
 	data       string
 	json       bool
+
+	served  *assemble.Service // set: this runs inside the server that holds the data directory
+	request request           // whose command it is then
 }
 
 // Main runs one command line and returns its exit code. environ is KEY=value.
 func Main(ctx context.Context, args []string, s Streams, environ []string) int {
-	p := &program{Streams: s, environ: environ, lookup: lookupIn(environ)}
+	return (&program{Streams: s, environ: environ, lookup: lookupIn(environ)}).main(ctx, args)
+}
+
+func (p *program) main(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if p.served == nil && (errors.Is(err, retrieval.ErrInUse) || errors.Is(err, errServerOnly)) {
+		if code, ok := p.forward(ctx, args); ok {
+			return code
+		}
+	}
 	if text := message(err); text != "" {
-		_, _ = fmt.Fprintln(s.Err, text)
+		_, _ = fmt.Fprintln(p.Err, text)
 	}
 	return code(err)
 }
@@ -86,8 +99,8 @@ documents failed, 5 no index yet, 6 refused (ask).`,
 	})
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "configuration `FILE` (also FOOTNOTE_CONFIG)")
 	root.PersistentFlags().StringVar(&p.data, "data", "", "`DIRECTORY` of the index (also FOOTNOTE_DATA)")
-	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.docs(), p.index(), p.evaluation(),
-		p.serve(), p.sandbox(), p.access(), p.deliveries(), p.doctor(), p.models(), p.version())
+	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.sync(), p.docs(), p.index(), p.evaluation(),
+		p.serve(), p.sandbox(), p.access(), p.deliveries(), p.sla(), p.doctor(), p.models(), p.version())
 	return root
 }
 
@@ -123,6 +136,9 @@ func exactly(n int, what string) cobra.PositionalArgs {
 
 // config loads the configuration that the flags and the environment name.
 func (p *program) config() (config.Config, error) {
+	if p.served != nil {
+		return config.Load(p.request.Config, p.request.Data, p.lookup)
+	}
 	return config.Load(p.configFile, p.data, p.lookup)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"footnote/adapters/console"
 	"footnote/cmd/internal/assemble"
@@ -22,7 +23,8 @@ it is told to stop. The first signal (Ctrl-C, SIGTERM) takes no new questions an
 lets those under way finish; the second one ends the process at once. A question
 that was taken but not answered is answered after the next start.
 
-It holds the data directory: to take in documents, stop it and start it again.
+It keeps up with the sources of the configuration. While it runs, ingest, sync, docs,
+index, ask, search, explain and sla work as ever: they run inside it.
 
   FOOTNOTE_SLACK_BOT_TOKEN=xoxb-… FOOTNOTE_SLACK_APP_TOKEN=xapp-… footnote serve
   FOOTNOTE_DISCORD_TOKEN=… footnote serve
@@ -46,7 +48,8 @@ func (p *program) runServe(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if platforms.Slack == nil && platforms.Discord == nil {
+	idle := platforms.Slack == nil && platforms.Discord == nil
+	if idle && len(c.Sources) == 0 {
 		return usage(errNoPlatform)
 	}
 	log := p.logger(c)
@@ -59,8 +62,23 @@ func (p *program) runServe(ctx context.Context) (err error) {
 	}
 	defer closing(&err, s.Close)
 	say := p.saying()
-	say(fmt.Sprintf("index: %d documents; stop with Ctrl-C", s.Index.Counts().Documents))
-	if err := s.Run(ctx, say); err != nil && ctx.Err() == nil {
+	n, err := s.Documents(ctx)
+	if err != nil {
+		return err
+	}
+	say(fmt.Sprintf("index: %d documents; stop with Ctrl-C", n))
+	if idle {
+		say("no chat platform is configured: sources are kept up with, and footnote ask answers")
+	}
+	o, err := listenOperator(ctx, c.Data, s, log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, o.close)
+	g, running := errgroup.WithContext(ctx)
+	g.Go(func() error { return o.run(running) })
+	g.Go(func() error { return s.Run(running, say) })
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	say("stopped")

@@ -280,6 +280,20 @@ func Unknown(environ []string) []string {
 	return out
 }
 
+// Public lists the variables of environ that may be handed to a process of the
+// same user: those that say where things are and how they are set, no secrets.
+func Public(environ []string) []string {
+	var out []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		secret := slices.ContainsFunc(secrets, func(s string) bool { return name == s || name == s+"_FILE" })
+		if !secret && (strings.HasPrefix(name, "FOOTNOTE_") || strings.HasPrefix(name, "XDG_") || name == "HOME") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // stateDirectory is where programs keep their state for the user, "" if no
 // home is known.
 func stateDirectory(env Lookup) string {

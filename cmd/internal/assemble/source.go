@@ -1,0 +1,119 @@
+package assemble
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"footnote/adapters/files"
+	"footnote/cmd/internal/config"
+	"footnote/retrieval/extract"
+	"footnote/retrieval/ingest"
+)
+
+// Documents is a folder without the files of formats that are not read, which
+// it counts: a picture beside a document is no failed document. Footnote's own
+// files are no documents either, wherever they lie.
+type Documents struct {
+	*files.Folder
+	own own
+
+	mu      sync.Mutex
+	leftOut map[string]int // by ending
+}
+
+// NewDocuments makes the source of a folder.
+func NewDocuments(c config.Config, f *files.Folder) *Documents {
+	return &Documents{Folder: f, own: own{[]string{c.PeopleFile(), c.File}, c.Data}}
+}
+
+// Items lists the documents of the folder. A file named outright, and faults
+// of anything but a plain file, stay.
+func (s *Documents) Items(ctx context.Context) ([]ingest.Item, error) {
+	items, err := s.Folder.Items(ctx)
+	left := map[string]int{}
+	mine := s.own.below(s.Root())
+	items = slices.DeleteFunc(items, func(it ingest.Item) bool {
+		if mine(it.Path) {
+			return true
+		}
+		if it.Path == s.Root() || extract.Supported(it.Path) || it.Fault != nil && !plainFile(it.Path) {
+			return false
+		}
+		left[strings.ToLower(filepath.Ext(it.Path))]++
+		return true
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leftOut = left
+	return items, err
+}
+
+// LeftOut counts what the last listing left out, by ending.
+func (s *Documents) LeftOut() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.leftOut)
+}
+
+// own is what footnote keeps for itself and what may lie among documents.
+//
+// SECURITY: the people file says who is in which group, the configuration may
+// hold tokens, and the index holds every document: with access for everyone
+// they would be shown to all.
+type own struct {
+	files []string // "" is none
+	data  string   // a directory; it need not be there yet
+}
+
+// below finds what of it lies in the folder at root.
+func (o own) below(root string) func(path string) bool {
+	data := within(root, o.data)
+	return func(path string) bool {
+		if data != "" && strings.HasPrefix(path, data+string(filepath.Separator)) {
+			return true
+		}
+		return slices.ContainsFunc(o.files, func(f string) bool { return f != "" && SameFile(path, f) })
+	}
+}
+
+// within writes dir as a path below root, whatever links lead to either; "" if
+// it lies elsewhere or is not there.
+func within(root, dir string) string {
+	from, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return ""
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	to, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return filepath.Join(root, rel)
+}
+
+// SameFile reports that two paths lead to one file.
+func SameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+func plainFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
