@@ -138,7 +138,7 @@ type client struct {
 	renewal sync.Mutex
 	dead    atomic.Pointer[failure]
 	died    func(error)
-	missing func(method string, f *failure) // told of missing scopes
+	missing func(method string, f *failure) // told of missing scopes and methods
 }
 
 // maxAnswer bounds what Slack may answer.
@@ -285,6 +285,23 @@ func repeat(ctx context.Context, call func() error) error {
 		}
 		backoff *= 2
 	}
+}
+
+// withheld reports that Slack does not let the bot use a method, however often
+// it is asked: a scope, the plan, the kind of token, or a platform without it.
+//
+// SECURITY: only for what gives rights. Who goes without is shown less.
+func (c *client) withheld(method string, err error) bool {
+	var f *failure
+	switch {
+	case !errors.As(err, &f), f.ambiguous, f.code == codeNet, f.code == codeStopped, slices.Contains(dead, f.code),
+		strings.HasPrefix(f.code, "http_") && f.code != "http_404":
+		return false
+	}
+	if c.missing != nil && f.code != "missing_scope" { // else it is told already
+		c.missing(method, f)
+	}
+	return true
 }
 
 // block is a block made by package render.
@@ -560,8 +577,7 @@ func (f facts) Groups(ctx context.Context) ([]directory.Group, error) {
 		}
 		return err
 	})
-	switch codeOf(err) {
-	case "missing_scope", "plan_upgrade_required", "paid_teams_only", "unknown_method":
+	if f.withheld("usergroups.list", err) {
 		return nil, directory.ErrNoGroups
 	}
 	return out, err
@@ -609,8 +625,7 @@ func (f facts) ChannelsOf(ctx context.Context, user, cursor string) ([]string, s
 		}
 		return err
 	})
-	switch codeOf(err) {
-	case "missing_scope", "unknown_method": // it cannot be known: no channel is a right
+	if f.withheld("users.conversations", err) { // it cannot be known: no channel is a right
 		return nil, "", nil
 	}
 	return ids, next, err
