@@ -147,7 +147,7 @@ func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked) 
 	if err := t.Posting(ctx, nil); err != nil {
 		return desk.Result{}, err
 	}
-	options := render.Options{Answer: id, Private: w.private, Share: !w.moved && a.sharable(q), Link: a.c.Link}
+	options := render.Options{Answer: id, Private: w.private, Share: !w.moved && a.sharable(q), Link: a.c.Link, Say: q.language(w.private)}
 	o := outgoing{key: t.Key, q: q, moved: w.moved, private: w.private, parts: render.Reply(w.Reply, options)}
 	options.Parts = 1
 	o.short = render.Reply(w.Reply, options)[0]
@@ -200,7 +200,7 @@ func (a *Adapter) deliver(ctx context.Context, o outgoing) (posted, error) {
 func (a *Adapter) deliverResponse(ctx context.Context, o outgoing) (posted, error) {
 	if o.moved {
 		// SECURITY: nothing private is ever written into a public response.
-		if _, err := a.edit(ctx, o.q, render.Say(sayPrivately)); err != nil {
+		if _, err := a.edit(ctx, o.q, render.Say(o.q.language(false)(sayPrivately))); err != nil {
 			return posted{}, gone(err)
 		}
 		return a.followUps(ctx, o, o.parts)
@@ -220,7 +220,7 @@ func (a *Adapter) deliverResponse(ctx context.Context, o outgoing) (posted, erro
 		a.d.Log.Warn("the parts of an answer could not be posted", "error", err)
 		rest := o.short // the rest found no place: all that fits, with the sources
 		if passing(err) {
-			rest = render.Unsure(o.parts[0]) // it may be there: nothing is said twice
+			rest = render.Unsure(o.parts[0], o.q.language(o.private)) // it may be there: nothing is said twice
 		}
 		_, err = a.edit(ctx, o.q, rest)
 	}
@@ -391,7 +391,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 		return
 	}
 	defer a.release(q.ID)
-	m := render.Say(trouble.Text())
+	m := render.Say(q.language(q.Private)(trouble.Text()))
 	private := q.Private
 	if _, err := a.audienceOf(q); err != nil {
 		private = true

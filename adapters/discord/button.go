@@ -30,15 +30,16 @@ func (a *Adapter) pressed(ctx context.Context, in *interaction, id, what string)
 		return a.say(ctx, in, sayNoSource)
 	}
 	reason, unhelpful := strings.CutPrefix(what, "no-")
+	say := func(text string) string { return translate(in.Locale, text) }
 	switch n, isSource := strings.CutPrefix(what, "s"); {
 	case isSource:
 		return a.open(ctx, in, answer, n)
 	case what == "yes":
-		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Helpful: true}, render.Say("Thank you."))
+		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Helpful: true}, render.Say(say(sayThanks)))
 	case what == "no":
-		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser}, render.Why(id))
+		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser}, render.Why(id, say))
 	case unhelpful && slices.ContainsFunc(render.Reasons, func(r [2]string) bool { return r[0] == reason }):
-		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Reason: reason}, render.Say("Thank you. That helps."))
+		return a.rate(ctx, in, ledger.Feedback{Answer: id, User: presser, Reason: reason}, render.Say(say(sayHelpful)))
 	case what == "human":
 		return a.human(ctx, in, id, presser)
 	case what == "post":
@@ -87,7 +88,7 @@ func (a *Adapter) open(ctx context.Context, in *interaction, answer ledger.Answe
 		a.d.Log.Error("a source could not be opened", "error", err)
 		return a.say(ctx, in, sayFailed)
 	}
-	m := render.Passage(opened)
+	m := render.Passage(opened, func(text string) string { return translate(in.Locale, text) })
 	if a.c.Personal != nil {
 		m.Embeds[0].URL = a.c.Personal(answer.ID, n, asker(in.Guild, in.account()))
 	}
@@ -120,9 +121,9 @@ func (a *Adapter) human(ctx context.Context, in *interaction, id, presser string
 		a.d.Log.Error("a request for a human was not noted", "error", err)
 		return a.say(ctx, in, sayFailed)
 	case !fresh:
-		return a.say(ctx, in, "You have asked for a human already; that is noted.")
+		return a.say(ctx, in, sayAskedBefore)
 	}
-	return a.say(ctx, in, "Noted: a human will see that this question needs an answer.")
+	return a.say(ctx, in, sayAskedHuman)
 }
 
 // about answers /footnote. Only the person sees it.
@@ -131,7 +132,7 @@ func (a *Adapter) about(ctx context.Context, in *interaction, what string) error
 	case "help":
 		return a.say(ctx, in, help)
 	case "status":
-		return a.say(ctx, in, a.statusText())
+		return a.say(ctx, in, a.statusText(in.Locale))
 	case "why":
 		return a.why(ctx, in)
 	}
@@ -145,11 +146,11 @@ const help = `I answer questions from your organisation's documents, with number
 - /footnote why: what became of your latest questions.
 - The buttons under an answer show its sources, if you may read them.`
 
-func (a *Adapter) statusText() string {
+func (a *Adapter) statusText(locale string) string {
 	h := a.d.Desk.Health()
-	text := fmt.Sprintf("I am here. %d questions wait, %d are worked on.", h.Waiting, h.Running)
+	text := fmt.Sprintf(translate(locale, sayHere), h.Waiting, h.Running)
 	if since := a.Health().Connected; !since.IsZero() {
-		text += " Connected for " + a.d.Now().Sub(since).Round(time.Second).String() + "."
+		text += " " + fmt.Sprintf(translate(locale, sayConnected), a.d.Now().Sub(since).Round(time.Second))
 	}
 	if a.unclear(a.book.Guilds()) != "" {
 		text += " I am in several servers and not told which of them are of one organisation, so I show documents for everyone to nobody: the person who runs me can set discord.guilds."
@@ -166,9 +167,9 @@ func (a *Adapter) why(ctx context.Context, in *interaction) error {
 		return a.say(ctx, in, sayFailed)
 	}
 	if len(list) == 0 {
-		return a.say(ctx, in, "I have received no question from you here.")
+		return a.say(ctx, in, sayNoQuestions)
 	}
-	lines := []string{"Your latest questions:"}
+	lines := []string{translate(in.Locale, sayLatest)}
 	for _, d := range list {
 		l := "- " + d.Received.UTC().Format("2006-01-02 15:04:05 UTC") + ": " + string(d.State)
 		if d.Reason != "" {

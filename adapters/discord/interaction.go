@@ -37,7 +37,8 @@ type interaction struct {
 	Channel     channelHint `json:"channel"`
 	Member      *member     `json:"member"`
 	User        *user       `json:"user"`
-	Locale      string      `json:"locale"`
+	Locale      string      `json:"locale"` // of the person
+	GuildLocale string      `json:"guild_locale"`
 	Context     *int        `json:"context"` // nil: absent, which is not 0
 	// Owners has the key "1" for a user who installed the app, "0" for a guild.
 	Owners   map[string]json.RawMessage `json:"authorizing_integration_owners"`

@@ -20,21 +20,23 @@ import (
 // question is the payload of a delivery: all that is needed to answer it, also
 // after a restart.
 type question struct {
-	App     string        `json:"app,omitempty"`
-	ID      string        `json:"id"` // of the interaction or message
-	Token   string        `json:"token,omitempty"`
-	Guild   string        `json:"guild,omitempty"` // "": a direct conversation
-	Channel string        `json:"channel"`
-	Hint    guild.Channel `json:"hint"`
-	User    string        `json:"user"`
-	Roles   []string      `json:"roles,omitempty"`
-	Pending bool          `json:"pending,omitempty"`
-	Text    string        `json:"text"`
-	Private bool          `json:"private,omitempty"` // decided with the first response
-	Message bool          `json:"message,omitempty"` // asked in a message, not an interaction
-	Share   string        `json:"share,omitempty"`   // the private answer that is to be posted to the channel
-	Perms   guild.Perm    `json:"perms,omitempty"`   // the bot's in the channel, 0 unknown
-	At      time.Time     `json:"at"`                // received
+	App         string        `json:"app,omitempty"`
+	ID          string        `json:"id"` // of the interaction or message
+	Token       string        `json:"token,omitempty"`
+	Guild       string        `json:"guild,omitempty"` // "": a direct conversation
+	Channel     string        `json:"channel"`
+	Hint        guild.Channel `json:"hint"`
+	User        string        `json:"user"`
+	Roles       []string      `json:"roles,omitempty"`
+	Pending     bool          `json:"pending,omitempty"`
+	Text        string        `json:"text"`
+	Private     bool          `json:"private,omitempty"` // decided with the first response
+	Locale      string        `json:"locale,omitempty"`  // of the asker
+	GuildLocale string        `json:"guild_locale,omitempty"`
+	Message     bool          `json:"message,omitempty"` // asked in a message, not an interaction
+	Share       string        `json:"share,omitempty"`   // the private answer that is to be posted to the channel
+	Perms       guild.Perm    `json:"perms,omitempty"`   // the bot's in the channel, 0 unknown
+	At          time.Time     `json:"at"`                // received
 }
 
 // Texts of our own, the same for everybody.
@@ -51,6 +53,15 @@ const (
 	sayPosted       = "I posted it to the channel."
 	sayNotShared    = "Not everybody who can read here may read the sources of this answer, so I do not post it."
 	sayOld          = "I no longer have that answer. Please ask again."
+	sayMayNotWrite  = "I may not write in this channel."
+	sayThanks       = "Thank you."
+	sayHelpful      = "Thank you. That helps."
+	sayAskedBefore  = "You have asked for a human already; that is noted."
+	sayAskedHuman   = "Noted: a human will see that this question needs an answer."
+	sayNoQuestions  = "I have received no question from you here."
+	sayLatest       = "Your latest questions:"
+	sayHere         = "I am here. %d questions wait, %d are worked on."
+	sayConnected    = "Connected for %s."
 	sayNothing      = "There is no question. Write what you want to know, in a sentence."
 )
 
@@ -169,6 +180,7 @@ func (a *Adapter) ask(ctx context.Context, in *interaction, asked string, privat
 
 // accept claims a question under the key, and defers it.
 func (a *Adapter) accept(ctx context.Context, in *interaction, q question, key string) error {
+	q.Locale, q.GuildLocale = in.Locale, in.GuildLocale
 	o, first := a.expect(q.ID)
 	if !first {
 		return nil // a copy of what is being taken, or worked on, right here
@@ -238,7 +250,7 @@ func orDirect(g string) string {
 
 // say responds with a text that only the person sees.
 func (a *Adapter) say(ctx context.Context, in *interaction, text string) error {
-	return a.show(ctx, in, render.Say(text))
+	return a.show(ctx, in, render.Say(translate(in.Locale, text)))
 }
 
 // show responds with a message that only the person sees.

@@ -50,7 +50,7 @@ func (a *Adapter) askShare(ctx context.Context, in *interaction, answer ledger.A
 // can read there, and what is posted is made anew within their rights.
 func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Result, error) {
 	refuse := func(reason, text string) (desk.Result, error) {
-		_, err := a.edit(ctx, q, render.Say(text))
+		_, err := a.edit(ctx, q, render.Say(q.language(true)(text)))
 		if deadToken(err) || gone(err) == errGone {
 			err = nil // the presser looks elsewhere
 		}
@@ -93,12 +93,12 @@ func (a *Adapter) deliverShared(ctx context.Context, o outgoing) (posted, error)
 	o.parts[0] = render.Quoting(o.q.Text, o.parts[0])
 	at, err := a.messages(ctx, o, o.q.Channel, o.parts, nil)
 	if status(err) == http.StatusForbidden {
-		return at, &bot.UserError{Text: "I may not write in this channel.", Err: err}
+		return at, &bot.UserError{Text: sayMayNotWrite, Err: err}
 	}
 	if err != nil {
 		return at, err
 	}
-	if _, err := a.edit(ctx, o.q, render.Say(sayPosted)); err != nil {
+	if _, err := a.edit(ctx, o.q, render.Say(o.q.language(true)(sayPosted))); err != nil {
 		a.d.Log.Warn("a person could not be told that an answer was posted", "error", err)
 	}
 	return at, nil

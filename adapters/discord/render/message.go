@@ -123,8 +123,8 @@ func Plainest(m Message) Message {
 }
 
 // Unsure is a first part whose further parts may or may not have arrived.
-func Unsure(m Message) Message {
-	m.Content += "\n*Discord did not confirm the rest of this answer. If it is missing, ask again.*"
+func Unsure(m Message, say func(string) string) Message {
+	m.Content += "\n*" + say("Discord did not confirm the rest of this answer. If it is missing, ask again.") + "*"
 	return m
 }
 

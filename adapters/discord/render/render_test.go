@@ -188,7 +188,7 @@ func TestPassageFits(t *testing.T) {
 		o := bot.Opened{Quote: text, From: 10, To: 10 + len([]rune(text)), Superseded: true}
 		o.Document.Canonical = strings.Repeat("_", 10) + text + strings.Repeat("|", 900)
 		o.Document.Title = strings.Repeat("T*", 400)
-		m := Passage(o)
+		m := Passage(o, strings.Clone)
 		e := m.Embeds[0]
 		if utf16Len(e.Title) > 256 || utf16Len(e.Description) > 4096 || utf16Len(e.Title)+utf16Len(e.Description)+utf16Len(e.Footer.Text) > 6000 || !strings.Contains(e.Description, "> ") {
 			t.Errorf("%d: title %d, description %d", n, utf16Len(e.Title), utf16Len(e.Description))
@@ -196,7 +196,7 @@ func TestPassageFits(t *testing.T) {
 	}
 	wild := bot.Opened{From: -5, To: 1 << 30}
 	wild.Document.Canonical = "short"
-	Passage(wild)
+	Passage(wild, strings.Clone)
 }
 
 func TestD40ThreadNames(t *testing.T) {

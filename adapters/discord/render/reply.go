@@ -19,16 +19,21 @@ type Options struct {
 	Parts   int    // at most so many messages, 0: MaxParts
 	// Link is where a source can be read, "" nowhere. nil: no links.
 	Link func(cite.Source) string
+	// Say gives a text of ours in the reader's language. nil: as it is.
+	Say func(string) string
 }
 
 // links are the masked links that linked makes.
 var links = regexp.MustCompile(`\[((?:[^\]\\]|\\.)*)\]\(<[^>]*>\)`)
 
-const shortened = "*Shortened. The sources hold the rest.*"
+const shortened = "Shortened. The sources hold the rest."
 
 // Reply renders a reply in one to three parts. The last one holds the sources
 // and the buttons.
 func Reply(r bot.Reply, o Options) []Message {
+	if o.Say == nil {
+		o.Say = func(text string) string { return text }
+	}
 	pieces, tail := refusal(r), ""
 	if r.Outcome == bot.Answered {
 		pieces, tail = sentences(r.Sentences), sources(r.Sources, o)
@@ -36,7 +41,7 @@ func Reply(r bot.Reply, o Options) []Message {
 	if o.Parts <= 0 || o.Parts > MaxParts {
 		o.Parts = MaxParts
 	}
-	texts := pack(pieces, tail, o.Parts)
+	texts := pack(pieces, tail, "*"+o.Say(shortened)+"*", o.Parts)
 	out := make([]Message, len(texts))
 	for i, t := range texts {
 		out[i] = message(t)
@@ -47,7 +52,7 @@ func Reply(r bot.Reply, o Options) []Message {
 
 // pack places whole pieces in parts. A piece that fits in no part goes on in
 // the next one. The last part has room for the tail.
-func pack(pieces []string, tail string, most int) []string {
+func pack(pieces []string, tail, shortened string, most int) []string {
 	parts, rest := []string{""}, pieces
 	reserve := units(tail) + units(shortened) + 4
 	for len(rest) > 0 {
@@ -142,7 +147,7 @@ func sources(list []cite.Source, o Options) string {
 		return ""
 	}
 	each := min(240, maxSourcesText/len(list)-20)
-	out := "**Sources**"
+	out := "**" + o.Say("Sources") + "**"
 	for _, s := range list {
 		label := line(s.Title)
 		if len(s.Section) > 0 {
@@ -196,16 +201,16 @@ func buttons(r bot.Reply, o Options) []Row {
 	if len(row) > 0 {
 		rows = append(rows, Row{1, row})
 	}
-	last := []Button{press("Helpful", o.Answer, "yes"), press("Not helpful", o.Answer, "no"), press("Ask a human", o.Answer, "human")}
+	last := []Button{press(o.Say("Helpful"), o.Answer, "yes"), press(o.Say("Not helpful"), o.Answer, "no"), press(o.Say("Ask a human"), o.Answer, "human")}
 	if r.Outcome != bot.Answered {
 		last = last[2:]
 	}
 	switch {
 	case !o.Private:
 		// Offered always: that there is more for somebody must not show.
-		last = append(last, press("Ask privately", o.Answer, "private"))
+		last = append(last, press(o.Say("Ask privately"), o.Answer, "private"))
 	case o.Share && r.Outcome == bot.Answered:
-		last = append(last, press("Post to channel", o.Answer, "post"))
+		last = append(last, press(o.Say("Post to channel"), o.Answer, "post"))
 	}
 	return append(rows, Row{1, last})
 }
@@ -228,11 +233,11 @@ func Pressed(id string) (answer, what string, ok bool) {
 var Reasons = [][2]string{{"wrong", "Wrong"}, {"incomplete", "Incomplete"}, {"outdated", "Out of date"}, {"unclear", "Hard to follow"}}
 
 // Why asks for a reason.
-func Why(answer string) Message {
-	m := Say("Thank you. What was wrong with it?")
+func Why(answer string, say func(string) string) Message {
+	m := Say(say("Thank you. What was wrong with it?"))
 	row := Row{Type: 1}
 	for _, r := range Reasons {
-		row.Components = append(row.Components, press(r[1], answer, "no-"+r[0]))
+		row.Components = append(row.Components, press(say(r[1]), answer, "no-"+r[0]))
 	}
 	m.Components = []Row{row}
 	return m
@@ -240,7 +245,7 @@ func Why(answer string) Message {
 
 // Passage shows a cited place in its surroundings, the place itself marked as
 // a quotation.
-func Passage(p bot.Opened) Message {
+func Passage(p bot.Opened, say func(string) string) Message {
 	const around, most = 500, 2400
 	text := []rune(p.Document.Canonical)
 	from, to := max(0, min(p.From, len(text))), max(0, min(p.To, len(text)))
@@ -265,10 +270,10 @@ func Passage(p bot.Opened) Message {
 	}}
 	foot := ""
 	if !p.Document.Modified.IsZero() {
-		foot = "Revision of " + p.Document.Modified.UTC().Format("2006-01-02")
+		foot = say("Revision of") + " " + p.Document.Modified.UTC().Format("2006-01-02")
 	}
 	if p.Superseded {
-		foot = strings.TrimPrefix(foot+"; the document has changed since", "; ")
+		foot = strings.TrimPrefix(foot+"; "+say("the document has changed since"), "; ")
 	}
 	if foot != "" {
 		m.Embeds[0].Footer = &Footer{cut(foot, maxFooter)}
