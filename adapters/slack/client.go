@@ -134,6 +134,7 @@ var dead = []string{
 type client struct {
 	api     atomic.Pointer[slackgo.Client]
 	remake  func(token string) *slackgo.Client
+	below   func()                                // turns to api/ below the address that was set; nil: it is that
 	renew   func(context.Context) (string, error) // nil: tokens do not expire
 	renewal sync.Mutex
 	dead    atomic.Pointer[failure]
@@ -150,14 +151,21 @@ func newClient(c Config, died func(error)) *client {
 		base = &http.Client{Timeout: c.HTTP.Timeout, Transport: careful{orDefault(c.HTTP.Transport)}}
 	}
 	out := &client{renew: c.Renew, died: died}
-	out.remake = func(token string) *slackgo.Client {
+	at := func(address string) func(string) *slackgo.Client {
 		o := []slackgo.Option{slackgo.OptionHTTPClient(base), slackgo.OptionAppLevelToken(c.AppToken)}
-		if c.APIURL != "" {
-			o = append(o, slackgo.OptionAPIURL(c.APIURL))
+		if address != "" {
+			o = append(o, slackgo.OptionAPIURL(address))
 		}
-		return slackgo.New(token, o...)
+		return func(token string) *slackgo.Client { return slackgo.New(token, o...) }
 	}
+	out.remake = at(c.APIURL)
 	out.api.Store(out.remake(c.BotToken))
+	if c.APIURL != "" && !strings.HasSuffix(c.APIURL, "/api/") {
+		out.below = func() {
+			out.remake = at(c.APIURL + "api/")
+			out.api.Store(out.remake(c.BotToken))
+		}
+	}
 	return out
 }
 
@@ -490,7 +498,26 @@ type whoami struct {
 	scopes                           []string // nil: Slack did not say
 }
 
+// whoami asks who the bot is. Where the address that was set is the platform's
+// and not that of its API, the one below is tried.
 func (c *client) whoami(ctx context.Context) (whoami, error) {
+	w, err := c.identity(ctx)
+	if code := codeOf(err); code != "http_404" && code != "unknown_method" {
+		return w, err
+	}
+	c.renewal.Lock()
+	below := c.below
+	if c.below = nil; below != nil {
+		below()
+	}
+	c.renewal.Unlock()
+	if below == nil {
+		return w, err
+	}
+	return c.identity(ctx)
+}
+
+func (c *client) identity(ctx context.Context) (whoami, error) {
 	var w whoami
 	err := c.read(ctx, func(api *slackgo.Client) error {
 		r, err := api.AuthTestContext(ctx)
