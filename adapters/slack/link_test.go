@@ -44,7 +44,7 @@ func linkTo(t *testing.T, silent time.Duration, serve func(*websocket.Conn)) *su
 func TestSilenceOfALink(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
-	s := linkTo(t, 150*time.Millisecond, func(conn *websocket.Conn) {
+	s := linkTo(t, 600*time.Millisecond, func(conn *websocket.Conn) {
 		answer := conn.PingHandler()
 		conn.SetPingHandler(func(data string) error {
 			asked <- struct{}{}

@@ -389,14 +389,16 @@ func TestCase_D18(t *testing.T) {
 // Two people, two groups: not one key for all.
 func TestCase_P15(t *testing.T) {
 	t.Parallel()
-	s := slacktest.New(t, matrixWorld())
-	p := start(t, s, newStore(t, all...))
-	for who, want := range map[string]bool{"U0BOB": true, "U0CYD": false} {
-		if got := strings.Contains(shown(p.answer(s.DM(who, qPlan))), "Sources"); got != want {
-			t.Errorf("%s: answered %t", who, got)
+	t.Run("P-05 the same question of two people", func(t *testing.T) {
+		s := slacktest.New(t, matrixWorld())
+		p := start(t, s, newStore(t, all...))
+		for who, want := range map[string]bool{"U0BOB": true, "U0CYD": false} {
+			if got := strings.Contains(shown(p.answer(s.DM(who, qPlan))), "Sources"); got != want {
+				t.Errorf("%s: answered %t", who, got)
+			}
 		}
-	}
-	p.done()
+		p.done()
+	})
 }
 
 func TestC03NamesAreNoIdentity(t *testing.T) {

@@ -29,7 +29,7 @@ func stormSize(t *testing.T) int {
 		}
 		return n
 	}
-	return 120
+	return 60
 }
 
 // beside runs the reduced storm beside other tests; the whole one has the machine
