@@ -202,6 +202,7 @@ type pace struct {
 	tick      time.Duration // between looks at the connection: 1 s
 	least     time.Duration // pause between connections: 1 s
 	most      time.Duration // 1 min
+	soon      time.Duration // at most, after a connection that became ready: 5 s
 	invalid   time.Duration // pause after an invalid session, doubled at random: 1 s
 	late      time.Duration // age at which a replayed interaction is dead: 3 s
 	life      time.Duration // of an interaction's token: 14 min of 15
@@ -213,6 +214,7 @@ type pace struct {
 func (p *pace) fill() {
 	p.open, p.silence, p.tick = cmp.Or(p.open, 20*time.Second), cmp.Or(p.silence, 90*time.Second), cmp.Or(p.tick, time.Second)
 	p.least, p.most, p.invalid = cmp.Or(p.least, time.Second), cmp.Or(p.most, time.Minute), cmp.Or(p.invalid, time.Second)
+	p.soon = cmp.Or(p.soon, 5*time.Second)
 	p.late, p.life, p.warm = cmp.Or(p.late, 3*time.Second), cmp.Or(p.life, 14*time.Minute), cmp.Or(p.warm, 500*time.Millisecond)
 	p.probe = cmp.Or(p.probe, 5*time.Minute)
 	if p.transport == nil {

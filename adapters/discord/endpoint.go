@@ -193,11 +193,17 @@ func (a *Adapter) renew(ctx context.Context, q question) error {
 
 // introduce learns who the bot is.
 func (a *Adapter) introduce(ctx context.Context) error {
-	var app struct{ ID string }
-	if err := a.get(ctx, "applications/@me", &app); err != nil && status(err) != http.StatusNotFound {
-		return err
+	for _, path := range []string{"applications/@me", "oauth2/applications/@me"} { // the second is the older one
+		var app struct{ ID string }
+		err := a.get(ctx, path, &app)
+		if err != nil && status(err) != http.StatusNotFound {
+			return err
+		}
+		a.learn(app.ID)
+		if err == nil {
+			break
+		}
 	}
-	a.learn(app.ID)
 	var me user
 	if err := a.get(ctx, "users/@me", &me); err != nil {
 		return err

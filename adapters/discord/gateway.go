@@ -106,7 +106,7 @@ func (g *gateway) ended(err error, pause time.Duration) {
 // ready: what people ask in a longer gap is lost. It returns why the first one
 // that did not become ready ended, or one that asks for a longer pause.
 func (g *gateway) keep(ctx context.Context) error {
-	soon := outbox.Backoff{Least: g.a.c.pace.least, Most: min(soonest, g.a.c.pace.most)}
+	soon := outbox.Backoff{Least: g.a.c.pace.least, Most: min(g.a.c.pace.soon, g.a.c.pace.most)}
 	for {
 		start := time.Now()
 		err := g.connect(ctx)
@@ -114,7 +114,7 @@ func (g *gateway) keep(ctx context.Context) error {
 		if !g.wasReady() || ctx.Err() != nil || permanent(err) || errors.As(err, &limited) {
 			return err
 		}
-		if time.Since(start) > g.a.c.pace.most {
+		if time.Since(start) > 2*g.a.c.pace.soon {
 			soon.Reset()
 		}
 		pause := soon.Next()
@@ -124,9 +124,6 @@ func (g *gateway) keep(ctx context.Context) error {
 		}
 	}
 }
-
-// soonest bounds the pause after a connection that became ready.
-const soonest = 5 * time.Second
 
 func (g *gateway) wasReady() bool {
 	g.mu.Lock()
@@ -497,7 +494,7 @@ func (g *gateway) health(h *Health) {
 // cannot.
 func (a *Adapter) registerSoon(ctx context.Context) {
 	err := outbox.Retry(ctx, outbox.Retrying{
-		Backoff: outbox.Backoff{Least: a.c.pace.least, Most: a.c.pace.most},
+		Backoff:   outbox.Backoff{Least: a.c.pace.least, Most: a.c.pace.most},
 		Permanent: refusedCall,
 	}, a.register)
 	if err != nil && ctx.Err() == nil {
