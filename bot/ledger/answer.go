@@ -93,18 +93,15 @@ type Audit struct {
 // PutAnswer records an answer, or replaces it. It is recorded before it is
 // posted, so that no button refers to nothing.
 func (l *Ledger) PutAnswer(_ context.Context, a Answer) error {
-	if err := checkIDs(a.ID, a.Asker); err != nil {
+	if err := a.Check(); err != nil {
 		return err
-	}
-	if err := checkStep("", a.Message); err != nil || len(a.Question) > maxPayload {
-		return cmp.Or(err, fmt.Errorf("a question of %d bytes is longer than %d", len(a.Question), maxPayload))
 	}
 	a.Sources, a.Message = slices.Clone(a.Sources), slices.Clone(a.Message)
 	return l.update(func(t *tx) error {
 		if a.At.IsZero() {
 			a.At = t.now
 		}
-		a.At = stamp(a.At)
+		a.At = Stamp(a.At)
 		question := a.Question
 		a.Question = ""
 		if len(t.s.answers) >= l.o.MaxAnswers {
@@ -117,7 +114,7 @@ func (l *Ledger) PutAnswer(_ context.Context, a Answer) error {
 
 // Posted notes where an answer was posted.
 func (l *Ledger) Posted(_ context.Context, id string, message []byte) error {
-	if err := checkStep("", message); err != nil {
+	if err := (Step{Posted: message}).Check(); err != nil {
 		return err
 	}
 	return l.update(func(t *tx) error {
@@ -164,10 +161,7 @@ func (l *Ledger) answer(a *answer) (Answer, error) {
 // Rate records feedback; the last word of a person on an answer counts.
 // ErrNotFound if there is no such answer.
 func (l *Ledger) Rate(_ context.Context, f Feedback) error {
-	if err := checkIDs(f.Answer, f.User); err != nil {
-		return err
-	}
-	if err := checkStep(f.Reason, nil); err != nil {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	return l.onAnswer(f.Answer, func(t *tx) {
@@ -179,7 +173,7 @@ func (l *Ledger) Rate(_ context.Context, f Feedback) error {
 // AskHuman records that a person wants a human to look. It reports whether
 // that is new. ErrNotFound if there is no such answer.
 func (l *Ledger) AskHuman(_ context.Context, id, user string) (fresh bool, err error) {
-	if err := checkIDs(id, user); err != nil {
+	if err := (HelpRequest{Answer: id, User: user}).Check(); err != nil {
 		return false, err
 	}
 	err = l.onAnswer(id, func(t *tx) {
@@ -205,7 +199,7 @@ func (l *Ledger) onAnswer(id string, change func(*tx)) error {
 // NoteGap records a question that was refused. The text is kept only with
 // Options.GapText.
 func (l *Ledger) NoteGap(_ context.Context, id, question string) error {
-	if err := checkIDs(id, id); err != nil {
+	if err := (Gap{ID: id}).Check(); err != nil {
 		return err
 	}
 	if !l.o.GapText {
@@ -219,17 +213,47 @@ func (l *Ledger) NoteGap(_ context.Context, id, question string) error {
 
 // NoteAudit records an action.
 func (l *Ledger) NoteAudit(_ context.Context, a Audit) error {
-	if err := checkIDs(a.Actor, a.Action, a.Subject); err != nil {
+	if err := a.Check(); err != nil {
 		return err
-	}
-	if !isCode(a.Action) || !isCode(a.Result) {
-		return fmt.Errorf("an audit's action and result must be codes")
 	}
 	return l.update(func(t *tx) error {
 		a.At = t.now
 		t.put(op{Audit: &a})
 		return nil
 	})
+}
+
+// Check refuses what a ledger should not hold.
+func (a Answer) Check() error {
+	if err := checkIDs(a.ID, a.Asker); err != nil {
+		return err
+	}
+	if len(a.Question) > maxPayload {
+		return fmt.Errorf("a question of %d bytes is longer than %d", len(a.Question), maxPayload)
+	}
+	return Step{Posted: a.Message}.Check()
+}
+
+// Check refuses what a ledger should not hold.
+func (f Feedback) Check() error {
+	return cmp.Or(checkIDs(f.Answer, f.User), Step{Reason: f.Reason}.Check())
+}
+
+// Check refuses what a ledger should not hold.
+func (h HelpRequest) Check() error { return checkIDs(h.Answer, h.User) }
+
+// Check refuses what a ledger should not hold.
+func (g Gap) Check() error { return checkIDs(g.ID) }
+
+// Check refuses what a ledger should not hold.
+func (a Audit) Check() error {
+	if err := checkIDs(a.Actor, a.Action, a.Subject); err != nil {
+		return err
+	}
+	if !isCode(a.Action) || !isCode(a.Result) {
+		return fmt.Errorf("an audit's action and result must be codes")
+	}
+	return nil
 }
 
 func checkIDs(ids ...string) error {

@@ -120,8 +120,8 @@ const (
 
 var isCode = regexp.MustCompile(`^[a-z0-9_]{0,48}$`).MatchString
 
-// check refuses what a log should not hold.
-func (d Delivery) check() error {
+// Check refuses what a ledger should not hold.
+func (d Delivery) Check() error {
 	keys := append([]string{d.Key, d.Platform, d.Asker}, d.Also...)
 	for _, k := range append(keys, d.Room) {
 		if len(k) > maxKey || !utf8.ValidString(k) || strings.ContainsFunc(k, unicode.IsControl) {
@@ -138,17 +138,98 @@ func (d Delivery) check() error {
 	case d.State != Accepted && !d.State.Ended():
 		return fmt.Errorf("a delivery cannot begin as %q", d.State)
 	}
-	return checkStep(d.Reason, d.Posted)
+	return Step{Reason: d.Reason, Posted: d.Posted}.Check()
 }
 
-func checkStep(reason string, posted []byte) error {
-	if !isCode(reason) {
+// Check refuses what a ledger should not hold.
+func (s Step) Check() error {
+	if !isCode(s.Reason) {
 		return fmt.Errorf("a reason must be a code of lower-case letters, digits and _, at most 48")
 	}
-	if len(posted) > maxPosted {
-		return fmt.Errorf("a reference to a message of %d bytes is longer than %d", len(posted), maxPosted)
+	if len(s.Posted) > maxPosted {
+		return fmt.Errorf("a reference to a message of %d bytes is longer than %d", len(s.Posted), maxPosted)
 	}
 	return nil
+}
+
+// Keys are all names under which copies of the question arrive.
+func (d Delivery) Keys() []string { return append([]string{d.Key}, d.Also...) }
+
+// Blocks reports that the delivery d, which is in the ledger, stands in the
+// way of the new one.
+func (d Delivery) Blocks(fresh Delivery) bool {
+	return d.State != Ignored || fresh.State == Ignored
+}
+
+// Begun is the delivery as a claim records it.
+func (d Delivery) Begun(now time.Time) Delivery {
+	d = d.Clone()
+	if d.Received.IsZero() {
+		d.Received = now
+	}
+	if d.Sent.IsZero() {
+		d.Sent = d.Received
+	}
+	d.Received, d.Sent = Stamp(d.Received), Stamp(d.Sent)
+	d.Attempt, d.Copies = 1, 0
+	d.Changes = []Change{{State: Received, At: d.Received}}
+	return d.entered(d.State, d.Reason, now)
+}
+
+// Counted is the delivery with one more copy of it noted. What is no question
+// counts as none.
+func (d Delivery) Counted(again Delivery) Delivery {
+	if again.State == Ignored {
+		return d
+	}
+	d = d.Clone()
+	for _, k := range again.Keys() {
+		if k != d.Key && !slices.Contains(d.Also, k) && len(d.Also) < maxAlso {
+			d.Also = append(d.Also, k)
+		}
+	}
+	d.Copies++
+	return d
+}
+
+// Taken is the delivery after the step of a run. ErrLost if the run does not
+// hold it, or it has ended.
+func (d Delivery) Taken(r Ref, s Step, now time.Time) (Delivery, error) {
+	if d.Attempt != r.Attempt || d.State.Ended() {
+		return d, ErrLost
+	}
+	if !slices.Contains(next[d.State], s.State) {
+		return d, fmt.Errorf("a delivery cannot go from %s to %s", d.State, s.State)
+	}
+	if s.Posted != nil {
+		d.Posted = slices.Clone(s.Posted)
+	}
+	if d.State != s.State || s.Reason != "" {
+		d = d.entered(s.State, s.Reason, now)
+	}
+	return d, nil
+}
+
+// entered is the delivery in a state.
+func (d Delivery) entered(s State, reason string, at time.Time) Delivery {
+	d.State, d.Reason = s, reason
+	d.Changes = append(slices.Clone(d.Changes), Change{s, at, reason})
+	if extra := len(d.Changes) - maxChanges; extra > 0 {
+		d.Changes = slices.Delete(d.Changes, 1, 1+extra) // received stays
+	}
+	return d
+}
+
+// Expired reports that a delivery is past its age. An unfinished one never
+// is: it ends first.
+func (d Delivery) Expired(keep time.Duration, now time.Time) bool {
+	return d.State.Ended() && now.Sub(d.Received) > keep
+}
+
+// Clone is the delivery without ties to where it came from.
+func (d Delivery) Clone() Delivery {
+	d.Also, d.Changes, d.Posted, d.Payload = slices.Clone(d.Also), slices.Clone(d.Changes), slices.Clone(d.Posted), slices.Clone(d.Payload)
+	return d
 }
 
 // entry is a delivery in memory. Entries are values: a change makes a new one.
@@ -158,26 +239,10 @@ type entry struct {
 	lease    time.Time
 }
 
-// enter puts the delivery into a state.
-func (e *entry) enter(s State, reason string, at time.Time) {
-	e.State, e.Reason = s, reason
-	e.Changes = append(slices.Clone(e.Changes), Change{s, at, reason})
-	if extra := len(e.Changes) - maxChanges; extra > 0 {
-		e.Changes = slices.Delete(e.Changes, 1, 1+extra) // received stays
-	}
-}
-
-// copyOut is the delivery without ties to the ledger.
-func (e *entry) copyOut() Delivery {
-	d := e.Delivery
-	d.Also, d.Changes, d.Posted = slices.Clone(d.Also), slices.Clone(d.Changes), slices.Clone(d.Posted)
-	return d
-}
-
 // Claim implements Claims.
 func (l *Ledger) Claim(_ context.Context, d Delivery, lease time.Duration) (Delivery, bool, error) {
 	d.State = cmp.Or(d.State, Accepted)
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return Delivery{}, false, err
 	}
 	var out Delivery
@@ -199,12 +264,12 @@ func (l *Ledger) Claim(_ context.Context, d Delivery, lease time.Duration) (Deli
 
 // holder returns the delivery that stands in the way of d, nil if none does.
 func (t *tx) holder(d Delivery) *entry {
-	for _, k := range append([]string{d.Key}, d.Also...) {
+	for _, k := range d.Keys() {
 		e := t.s.deliveries[k]
 		if e == nil {
 			e = t.s.deliveries[t.s.also[k]]
 		}
-		if e != nil && !t.l.expired(e, t.now) && (e.State != Ignored || d.State == Ignored) {
+		if e != nil && !e.Expired(t.l.o.Keep, t.now) && e.Blocks(d) {
 			return e
 		}
 	}
@@ -212,64 +277,43 @@ func (t *tx) holder(d Delivery) *entry {
 }
 
 // count notes a further copy of a delivery.
-func (t *tx) count(old *entry, d Delivery) Delivery {
-	if d.State == Ignored {
-		return old.copyOut()
-	}
+func (t *tx) count(old *entry, again Delivery) Delivery {
 	e := *old
-	e.Also = slices.Clone(e.Also)
-	for _, k := range append([]string{d.Key}, d.Also...) {
-		if k != e.Key && !slices.Contains(e.Also, k) && len(e.Also) < maxAlso {
-			e.Also = append(e.Also, k)
-		}
+	e.Delivery = old.Counted(again)
+	if e.Copies != old.Copies {
+		t.put(op{Delivery: &e})
 	}
-	e.Copies++
-	t.put(op{Delivery: &e})
-	return e.copyOut()
+	return e.Clone()
 }
 
 func (t *tx) begin(d Delivery, lease time.Duration) Delivery {
-	if d.Received.IsZero() {
-		d.Received = t.now
-	}
-	if d.Sent.IsZero() {
-		d.Sent = d.Received
-	}
-	d.Received, d.Sent = stamp(d.Received), stamp(d.Sent)
-	e := entry{Delivery: d, lease: t.now.Add(lease)}
-	e.Payload, e.Attempt, e.Copies = nil, 1, 0
-	e.Also, e.Posted = slices.Clone(d.Also), slices.Clone(d.Posted)
-	e.Changes = []Change{{State: Received, At: d.Received}}
-	e.enter(d.State, d.Reason, t.now)
+	payload := d.Payload
+	d.Payload = nil
+	e := entry{Delivery: d.Begun(t.now), lease: t.now.Add(lease)}
 	if e.State.Ended() {
 		t.put(op{Delivery: &e})
-		return e.copyOut()
+		return e.Clone()
 	}
-	t.put(op{Delivery: &e, Parts: 1}, d.Payload)
-	out := e.copyOut()
-	out.Payload = slices.Clone(d.Payload)
+	t.put(op{Delivery: &e, Parts: 1}, payload)
+	out := e.Clone()
+	out.Payload = slices.Clone(payload)
 	return out
 }
 
 // Move implements Claims.
 func (l *Ledger) Move(_ context.Context, r Ref, s Step) error {
-	if err := checkStep(s.Reason, s.Posted); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	return l.update(func(t *tx) error {
 		old := t.s.deliveries[r.Key]
-		if old == nil || old.Attempt != r.Attempt || old.State.Ended() {
+		if old == nil {
 			return ErrLost
 		}
-		if !slices.Contains(next[old.State], s.State) {
-			return fmt.Errorf("a delivery cannot go from %s to %s", old.State, s.State)
-		}
 		e := *old
-		if s.Posted != nil {
-			e.Posted = slices.Clone(s.Posted)
-		}
-		if e.State != s.State || s.Reason != "" {
-			e.enter(s.State, s.Reason, t.now)
+		var err error
+		if e.Delivery, err = old.Taken(r, s, t.now); err != nil {
+			return err
 		}
 		t.put(op{Delivery: &e})
 		return nil
@@ -334,10 +378,10 @@ func (l *Ledger) Delivery(_ context.Context, key string) (Delivery, error) {
 	if e == nil {
 		e = l.s.deliveries[l.s.also[key]]
 	}
-	if e == nil || l.expired(e, l.now()) {
+	if e == nil || e.Expired(l.o.Keep, l.now()) {
 		return Delivery{}, ErrNotFound
 	}
-	d := e.copyOut()
+	d := e.Clone()
 	var err error
 	d.Payload, err = l.read(e.payload)
 	return d, err
@@ -364,14 +408,14 @@ func (l *Ledger) list(want func(*entry) bool, order, limit int) []Delivery {
 	var found []*entry
 	now := l.now()
 	for _, e := range l.s.deliveries {
-		if want(e) && !l.expired(e, now) {
+		if want(e) && !e.Expired(l.o.Keep, now) {
 			found = append(found, e)
 		}
 	}
 	slices.SortFunc(found, func(a, b *entry) int { return order * byAge(a, b) })
 	out := make([]Delivery, 0, min(limit, len(found)))
 	for _, e := range found[:min(limit, len(found))] {
-		out = append(out, e.copyOut())
+		out = append(out, e.Clone())
 	}
 	return out
 }
@@ -386,15 +430,9 @@ func (l *Ledger) Counts(_ context.Context) (map[State]int, error) {
 	defer l.mu.RUnlock()
 	n, now := map[State]int{}, l.now()
 	for _, e := range l.s.deliveries {
-		if !l.expired(e, now) {
+		if !e.Expired(l.o.Keep, now) {
 			n[e.State]++
 		}
 	}
 	return n, nil
-}
-
-// expired reports that a delivery is past its age. An unfinished one never
-// is: it ends first.
-func (l *Ledger) expired(e *entry, now time.Time) bool {
-	return e.State.Ended() && now.Sub(e.Received) > l.o.Keep
 }

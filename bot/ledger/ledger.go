@@ -64,7 +64,8 @@ type Options struct {
 	Now           func() time.Time
 }
 
-func (o *Options) fill() {
+// Fill puts the defaults in the place of what is zero.
+func (o *Options) Fill() {
 	o.Keep = cmp.Or(o.Keep, 7*24*time.Hour)
 	o.KeepAnswers = max(o.Keep, cmp.Or(o.KeepAnswers, 30*24*time.Hour))
 	o.MaxDeliveries = cmp.Or(o.MaxDeliveries, 100_000)
@@ -100,7 +101,7 @@ type Ledger struct {
 // Open opens the ledger in the data directory and makes it if it is absent.
 // The error is retrieval.ErrInUse while another process holds it.
 func Open(dir string, o Options) (*Ledger, error) {
-	o.fill()
+	o.Fill()
 	lock, err := takeLock(filepath.Join(dir, "ledger.lock"))
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
@@ -137,10 +138,10 @@ func (l *Ledger) Close() error {
 	return errors.Join(l.log.Close(), giveLock(l.lock))
 }
 
-func (l *Ledger) now() time.Time { return stamp(l.o.Now()) }
+func (l *Ledger) now() time.Time { return Stamp(l.o.Now()) }
 
-// stamp is a time as it is kept.
-func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+// Stamp is a time as it is kept: in UTC, whole milliseconds.
+func Stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // storage says what to do about a log that cannot be read.
 func storage(err error) error {

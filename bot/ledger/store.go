@@ -354,7 +354,7 @@ func (l *Ledger) sweep(now time.Time) error {
 func (l *Ledger) forget(now time.Time) {
 	before := l.s.size()
 	for _, e := range l.s.deliveries {
-		if l.expired(e, now) {
+		if e.Expired(l.o.Keep, now) {
 			l.s.drop(e)
 		}
 	}

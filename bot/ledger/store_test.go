@@ -16,7 +16,7 @@ import (
 func (s *state) view() map[string]any {
 	deliveries, answers := map[string]Delivery{}, map[string]Answer{}
 	for k, e := range s.deliveries {
-		deliveries[k] = e.copyOut()
+		deliveries[k] = e.Clone()
 	}
 	for k, a := range s.answers {
 		answers[k] = a.Answer
