@@ -465,9 +465,14 @@ func TestC08PanicsAreToldAndSurvived(t *testing.T) {
 	t.Parallel()
 	x := newTown()
 	r := newRig(t, x, setting{})
-	if m := r.ask(x.cy, x.open, "panic please").WaitAnswer(); !strings.Contains(m.Content, "Reference") {
-		t.Errorf("after a panic: %s", m.Content)
-	}
+	t.Run("B-81 the response is edited, not made again", func(t *testing.T) {
+		if m := r.ask(x.cy, x.open, "panic please").WaitAnswer(); !strings.Contains(m.Content, "Reference") {
+			t.Errorf("after a panic: %s", m.Content)
+		}
+		if n := len(r.Requests(dt.RouteCallback)); n != 1 {
+			t.Errorf("%d first responses", n)
+		}
+	})
 	if m := r.ask(x.cy, x.open, "what about all").WaitAnswer(); !strings.Contains(m.Content, "docall") {
 		t.Errorf("afterwards: %s", m.Content)
 	}

@@ -1,6 +1,8 @@
 package discord
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -93,6 +95,41 @@ func TestD41RestIsLost(t *testing.T) {
 		t.Errorf("what is left: %s", m.Content)
 	}
 	button(t, m, "s1")
+	r.clean()
+}
+
+// B-78, B-79: an answer of any length arrives, and none of it is kept.
+func TestD35LongAnswers(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	r := newRig(t, x, setting{})
+	for _, lines := range []int{23, 24, 60, 600} {
+		t.Run(fmt.Sprintf("B-78 %d sentences", lines), func(t *testing.T) {
+			r.shelf.say["all"] = long(lines)
+			i := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about all", "private": true})
+			i.WaitAnswer()
+			r.idle()
+			parts := r.Responses(i.ID)
+			if last := parts[len(parts)-1]; len(parts) > 3 || !strings.Contains(last.Content, "Sources") || strings.Contains(last.Content, "Shortened") != (lines > 60) {
+				t.Errorf("%d parts, the last one %s", len(parts), last.Content)
+			}
+		})
+	}
+	t.Run("B-79 no text of an answer is kept", func(t *testing.T) {
+		r.ask(x.cy, x.open, "what about all").WaitAnswer()
+		r.idle()
+		list, err := r.ledger.Latest(t.Context(), 10)
+		if err != nil || len(list) != 5 {
+			t.Fatalf("%d deliveries, %v", len(list), err)
+		}
+		for _, d := range list {
+			a, err := r.ledger.AnswerTo(t.Context(), d.Key)
+			whole, _ := json.Marshal(a)
+			if err != nil || len(whole) > 1000 || strings.Contains(string(whole)+string(d.Payload), "This sentence") {
+				t.Errorf("kept %.300s, %v", whole, err)
+			}
+		}
+	})
 	r.clean()
 }
 

@@ -119,6 +119,16 @@ func TestCase_F1(t *testing.T) {
 	check(t, Reply(code, Options{Answer: "id"}))
 }
 
+// F4: a table shows as one, in a font of equal widths.
+func TestCase_F4(t *testing.T) {
+	t.Parallel()
+	r := answer(1, "")
+	r.Sentences[0] = cite.Sentence{Text: "| Plan | Price |\n|---|---|\n| **Skiff** | [49 EUR](https://x.test) |", Lead: "The plans:", Kind: cite.Table, Cites: []int{1}}
+	if m := Reply(r, Options{})[0]; !strings.Contains(m.Content, "The plans\\:\n```\nPlan   Price\n-----  ------\nSkiff  49 EUR\n``` [1]") {
+		t.Errorf("%s", m.Content)
+	}
+}
+
 // C2, C12: numbers are those of the sources; links are the server's own.
 func TestCase_C12(t *testing.T) {
 	t.Parallel()
