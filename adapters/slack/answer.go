@@ -157,12 +157,26 @@ func (a *Adapter) place(ctx context.Context, q question) (place, desk.Result, er
 	case errors.Is(err, directory.ErrExternal):
 		a.tell(ctx, q, sayShared)
 		return own, desk.Result{State: ledger.Refused, Reason: "shared_externally"}, nil
+	case absent(err):
+		own.note = a.sayInvite() + " Until then only you see this answer."
+		return own, desk.Result{}, nil
 	case err != nil:
 		a.log.Warn("who reads in a channel is not known: the reply is private", "error", err)
 		own.pointer, own.note = true, sayHidden
 		return own, desk.Result{}, nil
 	}
 	return place{channel: q.Channel, thread: q.Thread, audience: audience, room: !audience.Private()}, desk.Result{}, nil
+}
+
+// absent reports that the bot is not in a channel. A private one it cannot even
+// see.
+func absent(err error) bool {
+	c := codeOf(err)
+	return c == "not_in_channel" || c == "channel_not_found"
+}
+
+func (a *Adapter) sayInvite() string {
+	return "I cannot answer in that channel: I am not a member of it. Write /invite @" + a.c.Name + " there, then ask again."
 }
 
 // audience says who will read a reply in the channel of the question. The

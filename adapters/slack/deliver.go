@@ -121,7 +121,7 @@ func (a *Adapter) delivered(ctx context.Context, t *desk.Task, q question, p pla
 		a.memory.answered(p.channel, p.thread, q.User, a.now())
 	}
 	if p.pointer {
-		a.tell(ctx, q, sayPointer)
+		_ = a.whisper(ctx, q, render.Literal(sayPointer)) // beside the answer it would be noise
 	}
 	if ref.Refused {
 		return desk.Result{State: ledger.Refused}
@@ -383,8 +383,8 @@ func (a *Adapter) cannotPost(ctx context.Context, q question, p place, err error
 		a.log.Error("it is not known whether an answer was posted", "error", err)
 		a.unsure(ctx, q)
 		return desk.Result{State: ledger.Failed, Reason: "ambiguous"}, true, nil
-	case code == "not_in_channel" || code == "channel_not_found":
-		a.direct(ctx, q, "I cannot answer in that channel: I am not a member of it. Write /invite @"+a.c.Name+" there, then ask again. Or ask me here.")
+	case absent(err):
+		a.direct(ctx, q, a.sayInvite()+" Or ask me here.")
 		return failed, false, nil
 	case code == "messages_tab_disabled":
 		_ = a.whisper(ctx, q, render.Literal("I cannot write to you directly: an administrator must switch on the Messages Tab in the app's settings, under App Home."))

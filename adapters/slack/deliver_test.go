@@ -317,6 +317,25 @@ func TestS92WhyNothingCouldBePosted(t *testing.T) {
 	}
 }
 
+// S-31, S-92: in a private channel that the bot is not in it is told of a
+// mention, but cannot see the channel. The person learns what to do, once.
+func TestS31S92APrivateChannelWithoutTheBot(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	s.AddChannel(slacktest.Channel{ID: "C0UNSEEN", Name: "unseen", Kind: slacktest.Private, Members: []string{"U0ADA", "U0BOB"}})
+	p := start(t, s, newStore(t, handbook))
+	s.Mention("U0ADA", "C0UNSEEN", qHandbook)
+	dm := s.DMChannel("U0ADA")
+	if m := s.WaitMessage(dm, func(m msg) bool { return m.BotID == "B0BOT" }); !strings.Contains(shown(m), "/invite") {
+		t.Errorf("said %s", shown(m))
+	}
+	p.quiet()
+	if got := s.FromBot(dm); len(got) != 1 {
+		t.Errorf("%d messages", len(got))
+	}
+	p.done()
+}
+
 // S-82: a status at once; where none can be set, a reaction; where none of
 // these, a message that becomes the answer.
 func TestS82B46Progress(t *testing.T) {
