@@ -48,6 +48,8 @@ func TestPlatforms(t *testing.T) {
 		{"tokens in each other's place", "", []string{slackBotToken, "xapp-1", slackAppToken, "xoxb-1"}, true, false, []string{slackBotToken, slackAppToken}},
 		{"user token", "", []string{slackBotToken, "xoxp-1", slackAppToken, "xapp-1"}, true, false, []string{slackBotToken}},
 		{"Slack by HTTP", "slack: {mode: http}\nweb: {listen: '127.0.0.1:0'}\n", []string{slackBotToken, "xoxb-1", slackSigningSecret, "s"}, true, false, nil},
+		{"S-02 both ways to Slack and no mode", "", []string{slackBotToken, "xoxb-1", slackAppToken, "xapp-1", slackSigningSecret, "s"}, true, false, []string{"slack.mode"}},
+		{"both ways to Slack and a mode", "slack: {mode: socket}\n", []string{slackBotToken, "xoxb-1", slackAppToken, "xapp-1", slackSigningSecret, "s"}, true, false, nil},
 		{"Slack by HTTP, unsigned and nowhere to listen", "slack: {mode: http}\n", []string{slackBotToken, "xoxb-1"}, true, false, []string{slackSigningSecret, "web.listen"}},
 		{"blank secret", "slack: {mode: http}\nweb: {listen: '127.0.0.1:0'}\n", []string{slackBotToken, "xoxb-1", slackSigningSecret, " "}, true, false, []string{slackSigningSecret}},
 		{"Discord by its token", "", []string{discordToken, "t"}, false, true, nil},
