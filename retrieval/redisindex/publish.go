@@ -1,0 +1,346 @@
+package redisindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+
+	"footnote/acl"
+	"footnote/retrieval"
+)
+
+// batch is how many chunks go to the server at once: it answers nobody else
+// while it indexes them, about 0.4 ms each.
+const batch = 100
+
+// cleaning is how long deleting what is superseded may take after a change is
+// in force.
+const cleaning = time.Minute
+
+// Publish writes the chunks hidden, in batches, then makes them the document's
+// visible ones in one step, and deletes those before.
+func (g *Generation) Publish(ctx context.Context, p retrieval.Publication) error {
+	err := p.Check(g.manifest.Embedder.Dimensions)
+	if err == nil {
+		err = checkText(p)
+	}
+	if err == nil {
+		err = g.publish(ctx, p)
+	}
+	return failed(ctx, fmt.Sprintf("publishing %s", p.Document.ID), err)
+}
+
+func (g *Generation) publish(ctx context.Context, p retrieval.Publication) error {
+	r := newRecord(p)
+	lengths := make([]int, len(p.Chunks))
+	for i, c := range p.Chunks {
+		lengths[i] = min(len(c.Terms), saturated)
+		r.Length += lengths[i]
+	}
+	if err := g.stage(ctx, p, r.pub, lengths); err != nil {
+		g.discard(ctx, r.pub, lengths, true) // best effort; what stays hidden is for Sweep
+		return err
+	}
+	// An error from here on may hide that it is done: nothing is deleted.
+	return g.show(ctx, p.Document.ID, r)
+}
+
+func newRecord(p retrieval.Publication) *record {
+	d := p.Document
+	return &record{
+		pub: newPublication(), list: p.Access, Runes: utf8.RuneCountInString(d.Canonical), Chunks: len(p.Chunks),
+		meta: meta{Revision: d.Revision, Path: d.Path, Title: d.Title, Link: d.Link, Format: d.Format, Language: d.Language, Modified: d.Modified.UTC()},
+	}
+}
+
+// stage writes a publication, hidden.
+func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string, lengths []int) error {
+	_, err := g.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.HSet(ctx, g.keys.overlay, pub, hidden(g.o.now()))
+		tx.Incr(ctx, g.keys.version)
+		tx.HSet(ctx, g.keys.names, pub, encodeName(p.Document.ID, p.Document.Revision))
+		tx.Set(ctx, g.keys.lengths+pub, packLengths(lengths), 0)
+		tx.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for from := 0; from < len(p.Chunks); from += batch {
+		if err := g.stageChunks(ctx, p, pub, lengths, from, min(from+batch, len(p.Chunks))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stageChunks writes some chunks and makes sure that the engine took them: it
+// drops silently what it cannot index.
+func (g *Generation) stageChunks(ctx context.Context, p retrieval.Publication, pub string, lengths []int, from, to int) error {
+	var indexed *redis.FTSearchCmd
+	tags := accessTags(p.Access)
+	passages, states := make([]any, 0, 2*batch), make([]any, 0, 2*batch)
+	_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := from; i < to; i++ {
+			c, n := p.Chunks[i], strconv.Itoa(i)
+			pipe.HSet(ctx, g.keys.chunk(place{pub, i, lengths[i]}), fieldTerms, tokens(c.Terms), fieldVector, packVector(c.Vector),
+				fieldAccess, tags, fieldPublication, pub, fieldState, live)
+			text, err := encodePassage(c.Chunk)
+			if err != nil {
+				return err
+			}
+			passages = append(passages, n, text)
+			if len(c.States) > 0 {
+				states = append(states, n, c.States)
+			}
+		}
+		pipe.HSet(ctx, g.keys.passages+pub, passages...)
+		if len(states) > 0 {
+			pipe.HSet(ctx, g.keys.states+pub, states...)
+		}
+		indexed = g.count(ctx, pipe, "@"+fieldPublication+":{"+pub+"}")
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := partial(indexed.Val()); err != nil {
+		return err
+	}
+	if n := indexed.Val().Total; n != to {
+		return g.refused(ctx, n, to)
+	}
+	return nil
+}
+
+// refused says why the engine did not index all chunks.
+func (g *Generation) refused(ctx context.Context, n, want int) error {
+	why := "it does not say why"
+	info, err := g.client.FTInfo(ctx, g.keys.index).Result()
+	if err == nil && info.HashIndexingFailures > 0 {
+		why = info.IndexErrors.LastIndexingError
+	}
+	return fmt.Errorf("the Query Engine indexed %d of %d chunks: %s", n, want, why)
+}
+
+// tokens is the text of a chunk as the engine indexes it.
+func tokens(terms []string) string {
+	all := make([]string, len(terms))
+	for i, t := range terms {
+		all[i] = token(t)
+	}
+	return strings.Join(all, " ")
+}
+
+// show makes a staged publication the document's visible one.
+func (g *Generation) show(ctx context.Context, id retrieval.DocumentID, r *record) error {
+	var replaced *record
+	var dropped []string
+	_, err := g.change(ctx, id, func(old *record) (*record, error) {
+		if old != nil && old.pub == r.pub {
+			return nil, errDone // the answer was lost, and the client sent the script again
+		}
+		replaced, r.Past, dropped = old, nil, nil
+		if old != nil {
+			r.Past, dropped = supersede(old, r.Revision)
+		}
+		return r, nil
+	})
+	if err != nil && !errors.Is(err, errDone) {
+		return err
+	}
+	g.clean(ctx, replaced, dropped)
+	return nil
+}
+
+var errDone = errors.New("the publication is visible already")
+
+// supersede gives the revisions whose texts are kept when rev replaces old, and
+// the publications whose texts are not.
+func supersede(old *record, rev retrieval.Revision) (kept []past, dropped []string) {
+	for _, p := range append(slices.Clone(old.Past), past{old.pub, old.meta}) {
+		if p.Revision == rev {
+			dropped = append(dropped, p.Publication)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	for len(kept) > keptRevisions {
+		dropped = append(dropped, kept[0].Publication)
+		kept = kept[1:]
+	}
+	return kept, dropped
+}
+
+// Remove takes the document out of search and reading.
+func (g *Generation) Remove(ctx context.Context, id retrieval.DocumentID) error {
+	old, err := g.change(ctx, id, func(*record) (*record, error) { return nil, nil })
+	if err == nil && old != nil {
+		texts := []string{old.pub}
+		for _, p := range old.Past {
+			texts = append(texts, p.Publication)
+		}
+		g.clean(ctx, old, texts)
+	}
+	return failed(ctx, fmt.Sprintf("removing %s", id), err)
+}
+
+// SetAccess replaces the access list. It is in force with the first step; the
+// tags of the chunks follow.
+func (g *Generation) SetAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) error {
+	doing := fmt.Sprintf("changing the access to %s", id)
+	if list.IsZero() {
+		return fmt.Errorf("%s: the access list is empty: name who may read the document", doing)
+	}
+	old, err := g.change(ctx, id, func(old *record) (*record, error) {
+		if old == nil {
+			return nil, retrieval.ErrNotFound
+		}
+		r := *old
+		r.list = list
+		return &r, nil
+	})
+	if err != nil {
+		return failed(ctx, doing, err)
+	}
+	// The list is in force, also if this ends early: then the overlay stays
+	// until the next change or Sweep.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
+	defer cancel()
+	_ = g.retag(after, old.pub, list)
+	return nil
+}
+
+// change replaces a document's record by what next makes of it (nil: none), in
+// one step for readers, and returns what it was. next is called again if
+// another change came in between.
+func (g *Generation) change(ctx context.Context, id retrieval.DocumentID, next func(old *record) (*record, error)) (*record, error) {
+	for range attempts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		old, err := g.record(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		r, err := next(old)
+		if err != nil || old == nil && r == nil {
+			return old, err
+		}
+		done, err := g.swap(ctx, id, old, r)
+		if err != nil || done {
+			return old, err
+		}
+	}
+	return nil, errRestless
+}
+
+// swap runs changeScript from old to r, either of which may be nil.
+func (g *Generation) swap(ctx context.Context, id retrieval.DocumentID, old, r *record) (bool, error) {
+	before, after, staged := "", "", ""
+	var fields, overlays []any
+	if old != nil {
+		before = old.raw
+		fields = append(fields, old.statistics().fields(old.list, -1)...)
+		overlays = append(overlays, old.pub, hidden(g.o.now()))
+	}
+	if r != nil {
+		var err error
+		if after, err = r.encode(); err != nil {
+			return false, err
+		}
+		fields = append(fields, r.statistics().fields(r.list, 1)...)
+		if old != nil && old.pub == r.pub {
+			overlays = append(overlays, r.pub, accessOverlay(r.list))
+		} else {
+			staged, overlays = r.pub, append(overlays, r.pub, "") // its tags are right
+		}
+	}
+	args := append([]any{string(id), before, after, staged, len(fields) / 2}, fields...)
+	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.classes, g.keys.overlay}, append(args, overlays...)...).Int()
+	if n < 0 {
+		return false, errors.New("it took so long that what was written of it has been swept away; publish again")
+	}
+	return n == 1, err
+}
+
+// retag writes the list into the chunks of a publication and takes it out of
+// the overlay. It ends early when another change comes in between.
+func (g *Generation) retag(ctx context.Context, pub string, list acl.List) error {
+	lengths, err := g.lengths(ctx, pub)
+	if err != nil {
+		return err
+	}
+	mine := accessOverlay(list)
+	for from := 0; from < len(lengths); from += batch {
+		keys := []string{g.keys.overlay}
+		for i := from; i < min(from+batch, len(lengths)); i++ {
+			keys = append(keys, g.keys.chunk(place{pub, i, lengths[i]}))
+		}
+		done, err := retagScript.Run(ctx, g.client, keys, pub, mine, accessTags(list)).Int()
+		if err != nil || done == 0 {
+			return err
+		}
+	}
+	return settleScript.Run(ctx, g.client, []string{g.keys.version, g.keys.overlay}, pub, mine).Err()
+}
+
+func (g *Generation) lengths(ctx context.Context, pub string) ([]int, error) {
+	raw, err := g.client.Get(ctx, g.keys.lengths+pub).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	return unpackLengths(raw)
+}
+
+// clean deletes the hidden publication of old and the texts of those in
+// dropped. The change is in force: what fails here is left to Sweep.
+func (g *Generation) clean(ctx context.Context, old *record, dropped []string) {
+	if old == nil {
+		return
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
+	defer cancel()
+	for _, pub := range dropped {
+		if pub != old.pub {
+			_ = g.client.Unlink(after, g.keys.texts+pub).Err()
+		}
+	}
+	lengths, err := g.lengths(after, old.pub)
+	if err == nil {
+		g.discard(after, old.pub, lengths, slices.Contains(dropped, old.pub))
+	}
+}
+
+// discard deletes a hidden publication, its chunks in batches, and takes it out
+// of the overlay last, so that it is never seen in part.
+func (g *Generation) discard(ctx context.Context, pub string, lengths []int, text bool) {
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
+	defer cancel()
+	for from := 0; from < len(lengths); from += batch {
+		var chunks []string
+		for i := from; i < min(from+batch, len(lengths)); i++ {
+			chunks = append(chunks, g.keys.chunk(place{pub, i, lengths[i]}))
+		}
+		if g.client.Unlink(after, chunks...).Err() != nil {
+			return
+		}
+	}
+	rest := []string{g.keys.passages + pub, g.keys.states + pub, g.keys.lengths + pub}
+	if text {
+		rest = append(rest, g.keys.texts+pub)
+	}
+	_, _ = g.client.TxPipelined(after, func(p redis.Pipeliner) error {
+		p.Unlink(after, rest...)
+		p.HDel(after, g.keys.names, pub)
+		p.HDel(after, g.keys.overlay, pub)
+		return nil
+	})
+}

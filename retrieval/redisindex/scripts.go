@@ -1,0 +1,65 @@
+package redisindex
+
+import "github.com/redis/go-redis/v9"
+
+// changeScript is one change that readers see: it replaces a document's record
+// if that is still the one that the change was made from, moves the
+// statistics, sets the overlay, and counts the version up.
+//
+//	keys: version documents classes overlay
+//	args: id, expected record, new record ("" none), publication that must be staged ("" none),
+//	      n, n × (statistics field, difference), then (publication, overlay; "" none)…
+//	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away
+var changeScript = redis.NewScript(`
+if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return -1 end
+if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1]) else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end
+local last = 5 + 2 * tonumber(ARGV[5])
+for i = 6, last, 2 do
+  if redis.call('HINCRBY', KEYS[3], ARGV[i], ARGV[i + 1]) == 0 then redis.call('HDEL', KEYS[3], ARGV[i]) end
+end
+for i = last + 1, #ARGV, 2 do
+  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[4], ARGV[i]) else redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 1]) end
+end
+redis.call('INCR', KEYS[1])
+return 1`)
+
+// retagScript writes an access list into chunks of a publication, as long as
+// the overlay says that this list is in force. Chunks that are gone stay gone.
+//
+//	keys: overlay, chunks…
+//	args: publication, overlay expected, access tags
+//	gives 1 if done, 0 if another change came in between
+var retagScript = redis.NewScript(`
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('HSET', KEYS[i], 'acl', ARGV[3]) end
+end
+return 1`)
+
+// settleScript takes an access list out of the overlay once the tags say it.
+//
+//	keys: version overlay
+//	args: publication, overlay expected
+var settleScript = redis.NewScript(`
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('INCR', KEYS[1])
+return 1`)
+
+// loadScript reads one part of chunks together with the records of their
+// documents, from one moment.
+//
+//	keys: documents
+//	args: prefix of the part's hashes, (id, ordinal)…
+//	gives for each chunk the record and the part, "" for what is not there
+var loadScript = redis.NewScript(`
+local out = {}
+for i = 2, #ARGV, 2 do
+  local record = redis.call('HGET', KEYS[1], ARGV[i]) or ''
+  local part = ''
+  if record ~= '' then part = redis.call('HGET', ARGV[1] .. string.sub(record, 1, 16), ARGV[i + 1]) or '' end
+  out[#out + 1] = record
+  out[#out + 1] = part
+end
+return out`)

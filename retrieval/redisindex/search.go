@@ -1,0 +1,346 @@
+package redisindex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"footnote/acl"
+	"footnote/models"
+	"footnote/retrieval"
+)
+
+// attempts bounds how often a search is asked anew because the generation
+// changed under it.
+const attempts = 500
+
+var errRestless = fmt.Errorf("%w: it changes too quickly to be read", retrieval.ErrUnavailable)
+
+// errMoved says that the generation changed: ask anew.
+var errMoved = errors.New("the generation changed")
+
+// Search runs both legs inside the grant.
+func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Query) (retrieval.Candidates, error) {
+	if q.Vector != nil {
+		if err := retrieval.CheckVector(q.Vector, g.manifest.Embedder.Dimensions); err != nil {
+			return retrieval.Candidates{}, fmt.Errorf("searching: %w", err)
+		}
+	}
+	for range attempts {
+		s, err := g.current(ctx)
+		if err != nil {
+			return retrieval.Candidates{}, err
+		}
+		found := &search{Generation: g, state: s, grant: grant, query: q}
+		c, err := found.run(ctx)
+		if err == nil {
+			return c, ctx.Err()
+		}
+		if !errors.Is(err, errMoved) {
+			return retrieval.Candidates{}, failed(ctx, "searching", err)
+		}
+		g.seen.CompareAndSwap(s, nil)
+	}
+	return retrieval.Candidates{}, fmt.Errorf("searching: %w", errRestless)
+}
+
+// search is one try at one version.
+type search struct {
+	*Generation
+	state  *state
+	grant  acl.Grant
+	query  retrieval.Query
+	filter filter
+	within statistics
+}
+
+func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
+	var ok bool
+	if s.filter, ok = newFilter(s.grant, s.state); !ok {
+		// SECURITY: no principals, no query.
+		c.Missing = distinct(s.query.Terms)
+		return c, ctx.Err()
+	}
+	s.within = s.state.within(s.grant)
+	c.Chunks = s.within.chunks
+	depth := min(max(s.query.Depth, 0), s.within.chunks)
+
+	lists := newLists(s.query.Terms)
+	near := &nearest{depth: depth, asked: depth + margin}
+	counts := map[string]*redis.FTSearchCmd{}
+	err = s.pin(ctx, func(p redis.Pipeliner) {
+		lists.ask(ctx, s, p, depth)
+		for _, t := range distinct(s.query.Count) {
+			if lists.of(t) == nil {
+				counts[t] = s.count(ctx, p, s.filter.holds(t))
+			}
+		}
+		near.ask(ctx, s, p)
+	})
+	if err != nil {
+		return c, err
+	}
+	if err := lists.read(s); err != nil {
+		return c, err
+	}
+	if c.Holding, err = holding(s.query.Count, lists, counts); err != nil {
+		return c, err
+	}
+	for _, l := range lists {
+		if l.total == 0 {
+			c.Missing = append(c.Missing, l.term)
+		}
+	}
+	if depth == 0 {
+		return c, nil
+	}
+	if c.Dense, err = near.hits(ctx, s); err != nil {
+		return c, err
+	}
+	places, err := s.lexical(ctx, lists, depth)
+	if err != nil {
+		return c, err
+	}
+	for _, p := range places {
+		c.Lexical = append(c.Lexical, retrieval.LexicalHit{ID: s.chunkID(p.place), Score: p.score})
+	}
+	c.Distances, err = s.distances(ctx, places, near)
+	return c, err
+}
+
+// pin runs the commands in one transaction with the version; errMoved if the
+// version is not the search's.
+func (s *search) pin(ctx context.Context, ask func(redis.Pipeliner)) error {
+	same, err := s.pinned(ctx, s.state, ask)
+	if err == nil && !same {
+		return errMoved
+	}
+	return err
+}
+
+// pinned runs commands in one transaction and reports whether the generation
+// was at this state's version.
+func (g *Generation) pinned(ctx context.Context, s *state, ask func(redis.Pipeliner)) (bool, error) {
+	var version *redis.StringCmd
+	cmds, err := g.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		version = p.Get(ctx, g.keys.version)
+		ask(p)
+		return nil
+	})
+	for _, c := range cmds {
+		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return false, err
+		}
+		if f, ok := c.(*redis.FTSearchCmd); ok {
+			if err := partial(f.Val()); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, err
+	}
+	return version.Val() == s.version, nil
+}
+
+// partial says that a result is not whole. A server whose policy is to return
+// what it has warns, on RESP3.
+func partial(r redis.FTSearchResult) error {
+	if len(r.Warnings) > 0 {
+		return fmt.Errorf("%w: the result is partial: %s", retrieval.ErrUnavailable, r.Warnings[0])
+	}
+	return nil
+}
+
+// options are what every query has. Verbatim: the engine would add stems.
+func (g *Generation) options(limit int) *redis.FTSearchOptions {
+	return &redis.FTSearchOptions{Verbatim: true, Limit: limit, CountOnly: limit == 0, Timeout: int(g.o.Timeout.Milliseconds()), DialectVersion: 2}
+}
+
+func (g *Generation) count(ctx context.Context, p redis.Pipeliner, query string) *redis.FTSearchCmd {
+	o := g.options(0)
+	o.NoContent = true
+	return p.FTSearchWithArgs(ctx, g.keys.index, query, o)
+}
+
+func holding(terms []string, lists lists, counts map[string]*redis.FTSearchCmd) (map[string]int, error) {
+	var out map[string]int
+	for _, t := range terms {
+		n := 0
+		if l := lists.of(t); l != nil {
+			n = l.total
+		} else {
+			n = counts[t].Val().Total
+		}
+		if n > 0 {
+			if out == nil {
+				out = make(map[string]int, len(terms))
+			}
+			out[t] = n
+		}
+	}
+	return out, nil
+}
+
+// distinct keeps the first of equal terms.
+func distinct(terms []string) []string {
+	var out []string
+	seen := make(map[string]bool, len(terms))
+	for _, t := range terms {
+		if !seen[t] {
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// The engine's distances are rounded otherwise than ours: so many more are
+// asked for, and the order is made by ours. Within slack they may be swapped.
+const (
+	margin = 16
+	slack  = 2e-6
+)
+
+// nearest is the dense leg.
+type nearest struct {
+	depth, asked int
+	cmd          *redis.FTSearchCmd
+	known        map[place]float64 // distances of all that was returned
+	kept         map[place]bool    // those that are hits
+}
+
+func (n *nearest) ask(ctx context.Context, s *search, p redis.Pipeliner) {
+	if s.query.Vector == nil || n.depth == 0 {
+		return
+	}
+	o := s.options(n.asked)
+	o.Params = map[string]any{"q": packVector(s.query.Vector)}
+	o.SortBy = []redis.FTSearchSortBy{{FieldName: distance, Asc: true}}
+	o.Return = []redis.FTSearchReturn{{FieldName: distance}, {FieldName: fieldVector}}
+	n.cmd = p.FTSearchWithArgs(ctx, s.keys.index, s.filter.near(n.asked), o)
+}
+
+// hits are the depth nearest chunks by our distances, ties by id. More are
+// asked for as long as one that was not returned could be as near.
+func (n *nearest) hits(ctx context.Context, s *search) ([]retrieval.DenseHit, error) {
+	for n.cmd != nil {
+		places, last, err := n.read(s)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.name(ctx, places); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(n.known[a], n.known[b]), s.chunkID(a).Compare(s.chunkID(b)))
+		})
+		best := places[:min(n.depth, len(places))]
+		if len(places) < n.asked || n.known[best[len(best)-1]]+slack < last {
+			return n.keep(s, best), nil
+		}
+		n.asked *= 4
+		if err := s.pin(ctx, func(p redis.Pipeliner) { n.ask(ctx, s, p) }); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (n *nearest) keep(s *search, best []place) []retrieval.DenseHit {
+	n.kept = make(map[place]bool, len(best))
+	hits := make([]retrieval.DenseHit, len(best))
+	for i, p := range best {
+		n.kept[p] = true
+		hits[i] = retrieval.DenseHit{ID: s.chunkID(p), Distance: n.known[p]}
+	}
+	return hits
+}
+
+// read takes what was returned: the places, with our distances in known, and
+// the engine's greatest distance.
+func (n *nearest) read(s *search) (places []place, last float64, err error) {
+	docs := n.cmd.Val().Docs
+	n.known = make(map[place]float64, len(docs))
+	for _, d := range docs {
+		p, err := s.keys.placeOf(d.ID)
+		if err != nil {
+			return nil, 0, err
+		}
+		v, err := unpackVector(d.Fields[fieldVector], s.manifest.Embedder.Dimensions)
+		if err != nil {
+			return nil, 0, err
+		}
+		if last, err = strconv.ParseFloat(d.Fields[distance], 64); err != nil {
+			return nil, 0, fmt.Errorf("the distance %q of a hit: %w", d.Fields[distance], err)
+		}
+		n.known[p] = cosine(s.query.Vector, v)
+		places = append(places, p)
+	}
+	return places, last, nil
+}
+
+// cosine is the cosine distance of two unit vectors, kept inside [0,2] against
+// rounding.
+func cosine(a, b []float32) float64 { return min(max(1-float64(models.Dot(a, b)), 0), 2) }
+
+// name makes the names of the places known; errMoved if one is gone.
+func (s *search) name(ctx context.Context, places []place) error {
+	pubs := make([]string, len(places))
+	for i, p := range places {
+		pubs[i] = p.pub
+	}
+	ok, err := s.learn(ctx, pubs)
+	if err == nil && !ok {
+		return errMoved
+	}
+	return err
+}
+
+// distances are those of the lexical hits that are not among the dense ones;
+// nil if there is none.
+func (s *search) distances(ctx context.Context, hits []scored, near *nearest) (map[retrieval.ChunkID]float64, error) {
+	if s.query.Vector == nil {
+		return nil, nil
+	}
+	var out map[retrieval.ChunkID]float64
+	var far []place
+	for _, h := range hits {
+		if near.kept[h.place] {
+			continue
+		}
+		if out == nil {
+			out = make(map[retrieval.ChunkID]float64)
+		}
+		if d, ok := near.known[h.place]; ok {
+			out[s.chunkID(h.place)] = d
+		} else {
+			far = append(far, h.place)
+		}
+	}
+	if len(far) == 0 {
+		return out, nil
+	}
+	vectors := make([]*redis.StringCmd, len(far))
+	err := s.pin(ctx, func(p redis.Pipeliner) {
+		for i, f := range far {
+			vectors[i] = p.HGet(ctx, s.keys.chunk(f), fieldVector)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range far {
+		v, err := unpackVector(vectors[i].Val(), s.manifest.Embedder.Dimensions)
+		if err != nil {
+			return nil, err
+		}
+		out[s.chunkID(f)] = cosine(s.query.Vector, v)
+	}
+	return out, nil
+}
