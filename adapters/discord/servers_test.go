@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,12 +136,21 @@ func TestReadyConnectionsAreMadeAgainSoon(t *testing.T) {
 	r := newRig(t, newTown(), setting{config: func(c *Config) {
 		c.pace.least, c.pace.soon, c.pace.most = time.Millisecond, 2*time.Millisecond, time.Hour
 	}})
-	for range 18 { // a pause that doubled each time would be 2 min by now
+	for range 6 {
 		before := r.adapter.Health().Reconnects
 		r.CloseSockets(4000)
 		r.Eventually("connected again", func() bool {
 			return r.adapter.Health().Reconnects > before && !r.adapter.Health().Connected.IsZero()
 		})
+	}
+	pauses := regexp.MustCompile(`pause=(\S+)`).FindAllStringSubmatch(r.logs.String(), -1)
+	for _, p := range pauses {
+		if d, err := time.ParseDuration(p[1]); err != nil || d > 2*time.Millisecond {
+			t.Errorf("a pause of %s", p[1])
+		}
+	}
+	if len(pauses) != 6 {
+		t.Errorf("%d pauses", len(pauses))
 	}
 	r.serves("after many connections")
 	r.clean()
