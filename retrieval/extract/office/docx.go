@@ -26,7 +26,7 @@ func ReadWord(ctx context.Context, data []byte, password string, l bounds.Limits
 	if !strings.HasPrefix(main, "word/") {
 		return doctree.Tree{}, bounds.Refuse("not a Word document: its main part is %s; the file has the wrong name", main)
 	}
-	w := word{ctx: ctx, p: p, d: draft.New(l, false), notes: map[string]string{}}
+	w := word{ctx: ctx, p: p, d: draft.New(l, false), notes: map[string]string{}, charts: map[string]string{}}
 	if err := w.read(main); err != nil {
 		return doctree.Tree{}, err
 	}
@@ -40,6 +40,7 @@ type word struct {
 	d      *draft.Document
 	styles map[string]style
 	notes  map[string]string // text by kind and id
+	charts map[string]string // parts by the ids of their relations
 	title  string
 }
 
@@ -61,6 +62,8 @@ func (w *word) read(main string) error {
 			err = w.readNotes(r.Kind, r.Target)
 		case "header", "footer":
 			around = append(around, r.Target)
+		case "chart":
+			w.charts[r.ID] = r.Target
 		case "aFChunk":
 			w.d.Warn("an embedded document is not read: " + r.Target)
 		}
@@ -72,6 +75,7 @@ func (w *word) read(main string) error {
 	if err := w.p.Walk(w.ctx, main, f.element); err != nil {
 		return err
 	}
+	w.d.Add(doctree.Paragraph, f.begun)
 	return w.around(around)
 }
 
@@ -185,20 +189,25 @@ type flow struct {
 	said []string // paragraphs, where there is no out
 
 	skip   int          // depth inside what is not read
+	inRow  bool         // inside the properties of a row
+	inMark bool         // inside those of a paragraph
+	begun  string       // of paragraphs whose end was deleted: the next goes on
 	paras  []*paragraph // open ones: a text box lies inside a paragraph
 	tables []*grid      // open ones
 	inText bool
 	hidden bool     // the run is
 	after  []string // text boxes and notes that follow the open paragraph or table
+	charts []string // parts of the charts that do
 }
 
 // paragraph is an open paragraph.
 type paragraph struct {
 	text   strings.Builder
 	style  string
-	level  int // of its own, -1 none
-	list   int // 1 yes, 2 no, 0 as the style says
-	tables int // tables open when it began
+	level  int  // of its own, -1 none
+	list   int  // 1 yes, 2 no, 0 as the style says
+	tables int  // tables open when it began
+	joined bool // its end was deleted
 }
 
 // skipped are elements whose text is not part of the final text, or stands a
@@ -210,6 +219,16 @@ var skipped = map[string]bool{
 }
 
 func (f *flow) element(e ooxml.Element) {
+	switch e.Name {
+	case "trPr":
+		f.inRow = e.Start
+	case "pPr":
+		f.inMark = e.Start
+	}
+	if e.Start && e.Name == "del" && f.skip == 0 && f.markDeleted() {
+		f.skip++
+		return
+	}
 	if f.skip > 0 || e.Start && skipped[e.Name] {
 		if e.Start {
 			f.skip++
@@ -226,6 +245,20 @@ func (f *flow) element(e ooxml.Element) {
 	case f.inText && !f.hidden:
 		f.write(e.Text)
 	}
+}
+
+// markDeleted notes what a deletion in properties deletes: a row, or the end of
+// a paragraph. Others hold text.
+func (f *flow) markDeleted() bool {
+	switch n := len(f.paras); {
+	case f.inRow && len(f.tables) > 0:
+		f.tables[len(f.tables)-1].gone = true
+	case n > 0 && f.inMark:
+		f.paras[n-1].joined = true
+	default:
+		return false
+	}
+	return true
 }
 
 func (f *flow) write(s string) {
@@ -254,6 +287,10 @@ func (f *flow) start(e ooxml.Element) {
 		f.write("\n")
 	case "noBreakHyphen":
 		f.write("-")
+	case "chart":
+		if part := f.w.charts[e.Attr("r:id")]; part != "" {
+			f.charts = append(f.charts, part)
+		}
 	case "footnoteReference", "endnoteReference":
 		if note := f.w.notes[strings.TrimSuffix(e.Name, "Reference")+"s"+e.Attr("id")]; note != "" {
 			f.after = append(f.after, note)
@@ -326,7 +363,12 @@ func (f *flow) end(e ooxml.Element) {
 // close writes a paragraph: into the cell or the box that it lies in, or to
 // the document.
 func (f *flow) close(p *paragraph) {
-	text := strings.TrimSpace(p.text.String())
+	text := strings.TrimSpace(f.begun + p.text.String())
+	if p.joined && p.tables == 0 && len(f.paras) == 0 {
+		f.begun += p.text.String()
+		return
+	}
+	f.begun = ""
 	switch {
 	case p.tables > 0 && len(f.tables) >= p.tables:
 		if text != "" {
@@ -375,6 +417,12 @@ func (f *flow) follow() {
 		f.out.Add(doctree.Paragraph, s)
 	}
 	f.after = nil
+	for _, part := range f.charts {
+		if err := writeChart(f.w.ctx, f.w.p, f.out, part); err != nil {
+			f.w.d.Warn("a chart is damaged and not read")
+		}
+	}
+	f.charts = nil
 }
 
 // closeTable writes a table, or its text into the cell that it lies in.

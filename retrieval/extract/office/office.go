@@ -49,11 +49,12 @@ type grid struct {
 	span   int            // columns that the open cell covers
 	below  bool           // it goes on in the rows below
 	merged bool           // it continues the cell above
+	gone   bool           // the open row is a deleted one
 }
 
 func newGrid() *grid { return &grid{held: map[int]string{}} }
 
-func (g *grid) openRow()  { g.row, g.head = nil, false }
+func (g *grid) openRow()  { g.row, g.head, g.gone = nil, false, false }
 func (g *grid) openCell() { g.cell, g.span, g.below, g.merged = nil, 1, false, false }
 
 // maxSpan bounds the columns that one cell may claim.
@@ -76,6 +77,9 @@ func (g *grid) closeCell() {
 }
 
 func (g *grid) closeRow() {
+	if g.gone {
+		return
+	}
 	g.rows, g.heads = append(g.rows, g.row), append(g.heads, g.head)
 }
 

@@ -88,6 +88,29 @@ func outline(t doctree.Tree) string {
 
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
+func TestChartsReadAsTables(t *testing.T) {
+	t.Parallel()
+	points := func(v ...string) string {
+		s := ""
+		for i, x := range v {
+			s += fmt.Sprintf(`<c:pt idx="%d"><c:v>%s</c:v></c:pt>`, i, x)
+		}
+		return s
+	}
+	chart := `<c:chartSpace xmlns:c="c" xmlns:a="a"><c:chart><c:title><a:t>Revenue by region</a:t></c:title><c:ser><c:tx>` + points("Revenue") + `</c:tx><c:cat>` + points("North", "South") +
+		`</c:cat><c:val>` + points("12.5", "0.30000000000000004") + `</c:val></c:ser></c:chart></c:chartSpace>`
+	data := wordFile(t, `<w:p><w:r><w:t>See:</w:t></w:r><w:r><w:drawing><c:chart xmlns:c="c" r:id="c1"/></w:drawing></w:r></w:p>`+p("After."),
+		map[string]string{"word/_rels/document.xml.rels": rels("c1", "chart", "charts/chart1.xml"), "word/charts/chart1.xml": chart})
+	tree, err := office.ReadWord(context.Background(), data, "", bounds.Limits{}.Filled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := lines("paragraph: See:", "paragraph: Revenue by region", "headrow: ||North|South", "row: Revenue|12.5|0.3", "paragraph: After.")
+	if diff := cmp.Diff(want, outline(tree)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWord(t *testing.T) {
 	t.Parallel()
 	const styles = "<w:styles" + spaces + `>
@@ -117,6 +140,9 @@ func TestWord(t *testing.T) {
 			lines("item: x", "item: y", around)},
 		{"a note stands below its paragraph", `<w:p><w:r><w:t>See</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r><w:r><w:t xml:space="preserve"> this.</w:t></w:r></w:p>` + p("Next"),
 			lines("paragraph: See this.", "paragraph: The note.", "paragraph: Next", around)},
+		{"tracked changes: rows and ends of paragraphs that are deleted", `<w:p><w:pPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr><w:r><w:t xml:space="preserve">First half </w:t></w:r></w:p>` + p("second half.") +
+			`<w:tbl><w:tr><w:tc>` + p("kept") + `</w:tc></w:tr><w:tr><w:trPr><w:del w:id="2"/></w:trPr><w:tc>` + p("deleted") + `</w:tc></w:tr></w:tbl><w:p><w:pPr><w:rPr><w:del w:id="3"/></w:rPr></w:pPr><w:r><w:t>Last.</w:t></w:r></w:p>`,
+			lines("paragraph: First half second half.", "row: kept", "paragraph: Last.", around)},
 		{"tracked changes: the final text", `<w:p><w:r><w:t>It is </w:t></w:r><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:moveFrom><w:r><w:t>gone</w:t></w:r></w:moveFrom></w:p>`,
 			lines("paragraph: It is new", around)},
 		{"hidden text, field codes, breaks and tabs", `<w:p><w:pPr><w:tabs><w:tab w:val="left"/></w:tabs></w:pPr><w:r><w:rPr><w:vanish/></w:rPr><w:t>hid</w:t></w:r><w:r><w:instrText>PAGEREF x</w:instrText></w:r><w:r><w:t>a</w:t><w:br/><w:t>b</w:t><w:tab/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r></w:p>`,

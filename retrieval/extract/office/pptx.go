@@ -109,6 +109,8 @@ func (k *deck) slide(n int, part string) error {
 			return err
 		}
 		switch r.Kind {
+		case "chart":
+			err = writeChart(k.ctx, k.p, k.d, r.Target)
 		case "diagramData":
 			err = k.diagram(r.Target)
 		case "notesSlide":
