@@ -488,7 +488,7 @@ func TestS53AnUninstalledAppStops(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "removed") {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("the adapter goes on")
 	}
 	if diff := cmp.Diff([]string(nil), s.CheckInvariants()); diff != "" {

@@ -139,7 +139,7 @@ func TestLS05S23PermanentFailuresEndWithTheirName(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), code) || len(err.Error()) < len(code)+30 {
 					t.Errorf("ended with %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(40 * time.Second):
 				t.Fatal("goes on")
 			}
 			if n := len(s.Requests("apps.connections.open")); n != 1 {
@@ -162,7 +162,7 @@ func TestLS03B10LinkDisabledEnds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Socket Mode is switched off") {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("goes on")
 	}
 }
@@ -466,7 +466,7 @@ func TestS16AnotherAppsTokenIsFatal(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "A0OTHER") {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("goes on")
 	}
 }
@@ -596,7 +596,7 @@ func TestS94MissingScopesAreNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "im:history") || !strings.Contains(err.Error(), "OAuth & Permissions") {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("goes on")
 	}
 	problems := 0

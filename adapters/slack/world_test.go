@@ -39,7 +39,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("24")
+		_ = f.Value.Set("16")
 	}
 	os.Exit(m.Run())
 }

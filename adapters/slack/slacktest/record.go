@@ -195,10 +195,13 @@ func (s *Server) Wait(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// Eventually is Wait with ten seconds of real time; it fails the test with what.
+// patience is how long a test waits, in real time: long, for a busy machine.
+const patience = 40 * time.Second
+
+// Eventually is Wait for at most patience; it fails the test with what.
 func (s *Server) Eventually(what string, cond func() bool) {
 	s.helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.Wait(ctx, cond); err != nil {
 		s.fail("waiting for %s: %v", what, err)
