@@ -243,7 +243,7 @@ func (q question) webhook() string {
 func (a *Adapter) edit(ctx context.Context, q question, m render.Message) (posted, error) {
 	var at posted
 	m.Flags &= render.SuppressEmbeds // nothing else can be changed
-	c := call{name: "answering", method: "PATCH", path: q.webhook() + "/messages/@original", lane: "response " + q.ID, hook: true, again: true}
+	c := call{name: "answering", method: "PATCH", path: q.webhook() + "/messages/@original", lane: "response " + q.ID, hook: true, again: true, tries: stubborn}
 	err := a.write(ctx, c, m, &at)
 	return at, err
 }
@@ -323,7 +323,7 @@ func (a *Adapter) messages(ctx context.Context, o outgoing, channel string, part
 			m.Reference = to
 		}
 		var at posted
-		c := call{name: "posting", method: "POST", path: "channels/" + channel + "/messages", lane: "channel " + channel, again: true}
+		c := call{name: "posting", method: "POST", path: "channels/" + channel + "/messages", lane: "channel " + channel, again: true, tries: stubborn}
 		if err := a.write(ctx, c, m, &at); err != nil {
 			return first, err
 		}

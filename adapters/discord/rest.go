@@ -2,6 +2,7 @@ package discord
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,6 +102,8 @@ type call struct {
 	hook bool
 	// again says that a repetition does no harm.
 	again bool
+	// tries bounds the attempts then: 4. What makes an answer visible has more.
+	tries int
 	// patience bounds one attempt: 10 s.
 	patience time.Duration
 }
@@ -144,8 +147,12 @@ func newSession(token string, transport http.RoundTripper) *discordgo.Session {
 	return s
 }
 
-// attempts of a call that may be repeated.
-const attempts = 4
+// attempts of a call that may be repeated, and of one that makes an answer
+// visible: some 5 s.
+const (
+	attempts = 4
+	stubborn = 8
+)
 
 // do makes a call and reads its answer into out, which may be nil.
 func (r *rest) do(ctx context.Context, c call, out any) error {
@@ -166,7 +173,7 @@ func (r *rest) do(ctx context.Context, c call, out any) error {
 				err = fmt.Errorf("%s: the answer cannot be read: %w", c.name, errNoReply)
 			}
 		}
-		if err == nil || !c.again || n == attempts || !passing(err) || ctx.Err() != nil {
+		if err == nil || !c.again || n == cmp.Or(c.tries, attempts) || !passing(err) || ctx.Err() != nil {
 			return err
 		}
 		if outbox.Pause(ctx, pause.Next()) != nil {
