@@ -14,6 +14,7 @@ import (
 	"footnote/cmd/internal/assemble"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest/follow"
 )
 
 // docJSON is the contract of docs --json: the catalog's record of a document,
@@ -27,7 +28,7 @@ type docJSON struct {
 }
 
 func (p *program) docs() *cobra.Command {
-	return p.group("docs", "List, show and remove documents", p.docsList(), p.docsShow(), p.docsRemove())
+	return p.group("docs", "List, show, check, retry and remove documents", p.docsList(), p.docsShow(), p.docsVerify(), p.docsRetry(), p.docsRemove())
 }
 
 // shelf is a library with its current generation, nil if there is none.
@@ -100,11 +101,12 @@ func (p *program) docsList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "List all documents with their state", Args: exactly(0, "nothing more")}
 	p.jsonFlag(c)
 	all := c.Flags().Bool("all", false, "removed documents as well")
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runDocsList(cmd.Context(), *all) }
+	stale := c.Flags().Bool("stale", false, "only documents that another model, extractor or chunker made than this program's")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runDocsList(cmd.Context(), *all, *stale) }
 	return c
 }
 
-func (p *program) runDocsList(ctx context.Context, all bool) (err error) {
+func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) {
 	s, err := p.openShelf(ctx)
 	if err != nil {
 		return err
@@ -113,22 +115,50 @@ func (p *program) runDocsList(ctx context.Context, all bool) (err error) {
 	show := p.renderer()
 	counts := map[catalog.State]int{}
 	for _, r := range s.Catalog.List() {
-		if r.State == catalog.Removed && !all {
+		d := s.doc(r)
+		if r.State == catalog.Removed && !all || stale && !d.Stale {
 			continue
 		}
 		counts[r.State]++
-		if err := p.printDoc(s.doc(r), show); err != nil {
+		if err := p.printDoc(d, show); err != nil {
 			return err
 		}
 	}
 	if p.json {
 		return nil
 	}
-	if len(counts) == 0 {
-		return p.print("There are no documents yet: footnote ingest FOLDER\n")
+	switch {
+	case len(counts) == 0 && stale:
+		return p.print("No document is stale.\n")
+	case len(counts) == 0:
+		return p.print("There are no documents yet: footnote ingest FOLDER, or sources in the configuration and footnote sync\n")
+	}
+	if err := p.printHeld(); err != nil {
+		return err
 	}
 	return p.print("%d published, %d failed, %d refused (no usable access list), %d under way\n", counts[catalog.Published], counts[catalog.Failed], counts[catalog.Refused],
 		counts[catalog.Queued]+counts[catalog.Extracting]+counts[catalog.Chunking]+counts[catalog.Embedding])
+}
+
+// printHeld says of which sources nothing is removed.
+func (p *program) printHeld() error {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	all, err := follow.ReadStatus(c.Data)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Held == nil {
+			continue
+		}
+		if err := p.print("held  %s\n", console.Line(heldText(c, s.Source, s.Root, *s.Held))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *program) printDoc(d docJSON, show console.Renderer) error {
@@ -169,7 +199,7 @@ func (p *program) runDocsShow(ctx context.Context, id string, text bool, rev ret
 		return err
 	}
 	defer closing(&err, s.Close)
-	r, err := s.Catalog.Find(id)
+	r, err := p.find(s.Catalog, id)
 	if err != nil {
 		return err
 	}
@@ -224,11 +254,23 @@ func (p *program) described(d docJSON) string {
 	}
 	row("revision", "%s, in the index %s", orNone(string(d.Revision)), orNone(string(d.Serving)))
 	row("access", "%s", orNone(strings.Join(d.Access, ", ")))
+	if d.Source != "" {
+		row("source", "%s", d.Source)
+	}
 	row("size", "%d bytes, %d characters, %d chunks, %d cut at the window", d.Bytes, d.Characters, d.Chunks, d.Truncated)
 	row("made by", "pipeline %s, extractor %s, chunker %s, analysis %s, embedder %s %s", d.Stamp.Pipeline, d.Stamp.Extractor, d.Stamp.Chunker,
 		d.Stamp.Analysis, d.Stamp.Embedder.Name, d.Stamp.Embedder.Precision)
 	if d.Stale {
 		row("stale", "another recipe made it than the current index: ingest again")
+	}
+	if f := d.Facts; f.Unit != "" {
+		row("read", "%d of %d %ss", f.Covered, f.Total, f.Unit)
+		if f.Recognised > 0 {
+			row("recognised", "%d %ss by text recognition, confidence %d of 100", f.Recognised, f.Unit, f.Confidence)
+		}
+	}
+	if d.State == catalog.Failed {
+		row("attempts", "%d; %s", d.Attempts, map[bool]string{true: "may succeed later, is tried again", false: "fails until the file changes"}[d.Retryable])
 	}
 	for _, w := range d.Warnings {
 		row("warning", "%s", w)
@@ -266,7 +308,7 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 	defer closing(&err, done)
 	var found []catalog.Record
 	for _, id := range ids {
-		r, err := in.Catalog.Find(id)
+		r, err := p.find(in.Catalog, id)
 		if err != nil {
 			return err
 		}
@@ -279,6 +321,11 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 		}
 		if err := p.print("removed %s %s\n", r.ID, show.Path(r.Path)); err != nil {
 			return err
+		}
+		if name, of := in.Loop.Owner(r.Path); of && plainFile(r.Path) {
+			if err := p.print("  its file is still there and of the source %s: the next sync takes it in again; delete or exclude it\n", console.Line(name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

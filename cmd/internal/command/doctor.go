@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ import (
 	"footnote/retrieval"
 	documents "footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/follow"
 )
 
 // finding is the contract of doctor --json, one object for each check.
@@ -185,11 +188,46 @@ func checkIndex(ctx context.Context, c config.Config) []finding {
 		return []finding{{"index", warning, "there is none yet in " + c.Data, "make one: footnote ingest FOLDER"}}
 	}
 	l, err := assemble.OpenLibrary(c)
+	if errors.Is(err, retrieval.ErrInUse) {
+		return append([]finding{{"index", good, "a running footnote holds " + c.Data + "; footnote docs verify checks it meanwhile", ""}}, checkSources(c)...)
+	}
 	if err != nil {
 		return []finding{{"index", failure, err.Error(), ""}}
 	}
 	defer func() { _ = l.Close() }() // nothing is written
-	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), checkCatalog(ctx, l)...)...)
+	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), append(checkCatalog(ctx, l), checkSources(c)...)...)...)
+}
+
+// checkSources says how the sources of the configuration stood at their last
+// pass.
+func checkSources(c config.Config) []finding {
+	if len(c.Sources) == 0 {
+		return nil
+	}
+	all, err := follow.ReadStatus(c.Data)
+	if err != nil {
+		return []finding{{"sources", failure, err.Error(), "delete " + follow.StatusFile + ": the next sync writes it"}}
+	}
+	var out []finding
+	for _, want := range c.Sources {
+		i := slices.IndexFunc(all, func(s follow.Status) bool { return s.Source == want.Name && s.Root == want.Folder })
+		if i < 0 || all[i].Scanned.IsZero() && all[i].Error == "" {
+			out = append(out, finding{"sources", warning, want.Name + " was not taken in yet", "footnote sync, or footnote serve"})
+			continue
+		}
+		out = append(out, checkSource(c, all[i]))
+	}
+	return out
+}
+
+func checkSource(c config.Config, s follow.Status) finding {
+	switch {
+	case s.Error != "":
+		return finding{"sources", failure, s.Source + ": " + s.Error, "bring the folder back, or take it out of the configuration"}
+	case s.Held != nil:
+		return finding{"sources", warning, heldText(c, s.Source, s.Root, *s.Held), ""}
+	}
+	return finding{"sources", good, fmt.Sprintf("%s was last passed over at %s", s.Source, s.Scanned.Local().Format(time.DateTime)), ""}
 }
 
 // checkCatalog compares the catalog with the index: a part of either may have
