@@ -78,9 +78,7 @@ var errBudget = errors.New("the bot identified too often within a day; to go on 
 // it cannot be.
 func (g *gateway) run(ctx context.Context) error {
 	defer g.end(context.Canceled)
-	err := outbox.Retry(ctx, outbox.Retrying{
-		Backoff: outbox.Backoff{Least: g.a.c.pace.least, Most: g.a.c.pace.most}, Permanent: permanent, Before: g.ended,
-	}, g.keep)
+	err := g.keep(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -98,27 +96,32 @@ func permanent(err error) bool {
 	return errors.Is(err, errBudget) || errors.As(err, &c) && final[c] != ""
 }
 
-func (g *gateway) ended(err error, pause time.Duration) {
-	g.a.d.Log.Warn("the connection to Discord ended", "error", err, "pause", pause)
-}
-
-// keep makes connections, soon one after the other, for as long as they become
-// ready: what people ask in a longer gap is lost. It returns why the first one
-// that did not become ready ended, or one that asks for a longer pause.
+// keep makes one connection after the other, and returns why there can be no
+// further one. The pauses grow to a minute while none becomes ready. After one
+// that did they are short, since what people ask in a longer gap is lost.
 func (g *gateway) keep(ctx context.Context) error {
-	soon := outbox.Backoff{Least: g.a.c.pace.least, Most: min(g.a.c.pace.soon, g.a.c.pace.most)}
+	p := g.a.c.pace
+	failed, soon := outbox.Backoff{Least: p.least, Most: p.most}, outbox.Backoff{Least: p.least, Most: min(p.soon, p.most)}
 	for {
 		start := time.Now()
 		err := g.connect(ctx)
-		var limited *outbox.Limited
-		if !g.wasReady() || ctx.Err() != nil || permanent(err) || errors.As(err, &limited) {
+		if ctx.Err() != nil || permanent(err) {
 			return err
 		}
-		if time.Since(start) > 2*g.a.c.pace.soon {
-			soon.Reset()
+		pauses := &failed
+		if g.wasReady() {
+			pauses = &soon
+			failed.Reset()
+			if time.Since(start) > 2*p.soon {
+				soon.Reset()
+			}
 		}
-		pause := soon.Next()
-		g.ended(err, pause)
+		pause := pauses.Next()
+		var limited *outbox.Limited
+		if errors.As(err, &limited) {
+			pause = max(pause, limited.After)
+		}
+		g.a.d.Log.Warn("the connection to Discord ended", "error", err, "pause", pause)
 		if outbox.Pause(ctx, pause) != nil {
 			return err
 		}
