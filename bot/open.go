@@ -14,7 +14,8 @@ type Opened struct {
 	Document   retrieval.Document
 	Quote      string // characters from to to of the canonical text
 	From, To   int    // code points
-	Superseded bool   // the document has a newer revision
+	Superseded bool   // the document has a newer revision: Current
+	Current    retrieval.Document
 }
 
 // Open shows a cited place to a person. rev "" is the current revision. What
@@ -41,7 +42,7 @@ func (b *Bot) Open(ctx context.Context, asker acl.Identity, audience acl.Audienc
 	if from < 0 || to < from || to > len(text) {
 		return Opened{}, &UserError{Text: fmt.Sprintf("The document has %d characters; there is no place %d to %d in it.", len(text), from, to)}
 	}
-	return Opened{Document: doc, Quote: string(text[from:to]), From: from, To: to, Superseded: doc.Revision != current.Revision}, nil
+	return Opened{Document: doc, Quote: string(text[from:to]), From: from, To: to, Superseded: doc.Revision != current.Revision, Current: current}, nil
 }
 
 func notAvailable(err error) error {

@@ -19,9 +19,11 @@ type page struct {
 	N                     int
 	Title, Path, Original string // Original: a link of http or https, "" there is none
 	Modified              time.Time
+	Now                   time.Time // of the present revision
 	Before, Quote, After  string
 	CutBefore, CutAfter   bool
 	Superseded, Tombstone bool
+	Changes               []bot.Line // of a superseded passage
 }
 
 // show is the page of a passage with around code points on either side.
@@ -29,7 +31,7 @@ func show(n int, o bot.Opened, around int) page {
 	text := []rune(o.Document.Canonical)
 	from, to := max(0, o.From-around), min(len(text), o.To+around)
 	p := page{
-		N: n, Title: o.Document.Title, Path: o.Document.Path, Original: original(o.Document.Link), Modified: o.Document.Modified, Superseded: o.Superseded,
+		N: n, Title: o.Document.Title, Path: o.Document.Path, Original: original(o.Document.Link), Modified: o.Document.Modified, Superseded: o.Superseded, Now: o.Current.Modified, Changes: o.Changes(),
 		Before: string(text[from:o.From]), Quote: o.Quote, After: string(text[o.To:to]),
 		CutBefore: from > 0, CutAfter: to < len(text),
 	}
@@ -73,6 +75,8 @@ h1{font-size:1.3rem;margin-bottom:.2rem}
 .about,.cut{color:#767676;font-size:.9rem;overflow-wrap:anywhere}
 .note{border-left:.25rem solid #b8860b;padding:.3rem .8rem}
 .text{white-space:pre-wrap;overflow-wrap:anywhere;font-family:inherit}
+del{background:#fbd5d5;color:#111}
+ins{background:#d5f2d9;color:#111}
 mark{background:#ffe58a;color:#111}`
 
 // styleHash lets exactly this style through the content security policy.
@@ -105,7 +109,7 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 <h1>[{{.N}}] {{.Title}}</h1>
 <p class="about">{{if .Original}}<a href="{{.Original}}" rel="noopener noreferrer nofollow">Original</a>{{else}}{{.Path}}{{end}}{{if not .Modified.IsZero}} · revision of {{date .Modified}}{{end}}</p>
 {{- if .Superseded}}
-<p class="note">This is an earlier revision, the one that the answer cites. The document has changed since.</p>
+<p class="note">This is an earlier revision, the one that the answer cites. The document has changed since: <a href="#changes">what has changed here</a>.</p>
 {{- end}}
 {{- if .CutBefore}}
 <p class="cut">…</p>
@@ -113,6 +117,12 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 <div class="text">{{.Before}}<mark id="passage">{{.Quote}}</mark>{{.After}}</div>
 {{- if .CutAfter}}
 <p class="cut">…</p>
+{{- end}}
+{{- if .Superseded}}
+<h2 id="changes">What has changed here</h2>
+<div class="text">{{range .Changes}}{{if eq .Kind "dropped"}}<del>{{.Text}}</del>{{else if eq .Kind "added"}}<ins>{{.Text}}</ins>{{else}}{{.Text}}{{end}}
+{{end}}</div>
+<p class="about">Struck out: only in the revision that the answer cites. Underlined: only in the present one, of {{date .Now}}.</p>
 {{- end}}
 {{- else}}
 <h1>This source is not available</h1>

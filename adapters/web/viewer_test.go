@@ -198,6 +198,7 @@ func TestCase_C17_DeletedAndReplaced(t *testing.T) {
 	l.publish("plan", "r2", "The master password rotates on Mondays.", "security")
 	status, body := l.as("ada", "a")
 	l.wantShown("the cited revision", status, body, "earlier revision", `<mark id="passage">master password</mark> rotates on Fridays`)
+	l.wantShown("what has changed", status, body, `<a href="#changes">`, "<del>The master password rotates on Fridays.</del>", "<ins>")
 	status, body = l.as("ben", "a")
 	l.wantUnavailable("for one who may not", status, body)
 
