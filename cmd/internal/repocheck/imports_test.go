@@ -113,9 +113,11 @@ func TestBreaks(t *testing.T) {
 }
 
 // shared are libraries that several directories may use: the extended standard
-// library, the two text formats of our own files, helpers of tests, and the
-// WebSockets that both platforms and their fakes speak.
+// library, the two text formats of our own files, helpers of tests, the
+// WebSockets that both platforms and their fakes speak, and the Redis client:
+// each kind of shared state stands beside its embedded form.
 var shared = []string{
+	"github.com/redis/go-redis",
 	"golang.org/x/",
 	"go.yaml.in/yaml/v3",
 	"github.com/google/go-cmp",

@@ -1,0 +1,258 @@
+package redisledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"footnote/bot/ledger"
+	"footnote/bot/ledger/ledgertest"
+	"footnote/bot/ledger/redisledger"
+	"footnote/retrieval/redisindex/redistest"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+func client(t testing.TB) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(redistest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func open(t testing.TB, prefix string, o ledger.Options) *redisledger.Ledger {
+	t.Helper()
+	l := redisledger.Open(client(t), redisledger.Options{Options: o, Prefix: prefix})
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// prefix is one that no other test has.
+func prefix(place string) string {
+	return "t" + filepath.Base(filepath.Dir(place)) + filepath.Base(place)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	ledgertest.Run(t, func(t testing.TB, place string, now func() time.Time) ledgertest.Ledger {
+		return open(t, prefix(place), ledger.Options{Now: now})
+	})
+}
+
+func question(key string, also ...string) ledger.Delivery {
+	return ledger.Delivery{Key: key, Also: also, Platform: "slack", Asker: "ada", Room: "r", Payload: []byte("payload of " + key)}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing but what is past its age goes, and all of that goes.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	clock, at := ledgertest.NewClock(), prefix(t.TempDir())
+	l, c, ctx := open(t, at, ledger.Options{Now: clock.Now}), client(t), context.Background()
+	write := func(id string) {
+		d, won, err := l.Claim(ctx, question(id, "event of "+id), time.Minute)
+		if err != nil || !won {
+			t.Fatalf("claiming %s: %t, %v", id, won, err)
+		}
+		must(t, l.Move(ctx, d.Ref(), ledger.Step{State: ledger.Failed, Reason: "error"}))
+		must(t, l.PutAnswer(ctx, ledger.Answer{ID: id, Delivery: id, Asker: "ada"}))
+		must(t, l.Rate(ctx, ledger.Feedback{Answer: id, User: "ada"}))
+		_, err = l.AskHuman(ctx, id, "ada")
+		must(t, err)
+		must(t, l.NoteGap(ctx, id, ""))
+		must(t, l.NoteAudit(ctx, ledger.Audit{Actor: "ada", Action: "open_source", Subject: id, Result: "shown"}))
+	}
+	write("old")
+	must(t, ignore(l.Claim(ctx, question("unfinished"), time.Minute)))
+	clock.Advance(31 * 24 * time.Hour)
+	write("new")
+	must(t, l.Sweep(ctx))
+	for key, want := range map[string]int64{"all": 2, "is:failed": 1, "is:accepted": 1, "answers": 1, "feedback:at": 1, "help:at": 1, "gaps:at": 1} {
+		if n := c.ZCard(ctx, "{"+at+":ledger}:"+key).Val(); n != want {
+			t.Errorf("%s holds %d, want %d", key, n, want)
+		}
+	}
+	for key, n := range map[string]int64{"audit": c.LLen(ctx, "{"+at+":ledger}:audit").Val(), "feedback": c.HLen(ctx, "{"+at+":ledger}:feedback").Val()} {
+		if n != 1 {
+			t.Errorf("%s holds %d, want 1", key, n)
+		}
+	}
+	if found, err := l.Resume(ctx, time.Minute); err != nil || len(found) != 1 || found[0].Key != "unfinished" {
+		t.Errorf("resumed %v, %v", found, err)
+	}
+}
+
+func ignore(_ ledger.Delivery, _ bool, err error) error { return err }
+
+// Of all replicas one wins each question, and one takes over what is left.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	clock, at := ledgertest.NewClock(), prefix(t.TempDir())
+	var replicas []*redisledger.Ledger
+	for range 4 {
+		replicas = append(replicas, open(t, at, ledger.Options{Now: clock.Now}))
+	}
+	ctx := context.Background()
+	var mu sync.Mutex
+	won, resumed := map[string]int{}, map[string]int{}
+	var wg sync.WaitGroup
+	for i, r := range replicas {
+		for q := range 40 {
+			wg.Go(func() {
+				d, first, err := r.Claim(ctx, question(fmt.Sprint("q", q), fmt.Sprint("event", q, ".", i)), ledgertest.Lease)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if first {
+					won[d.Key]++
+				}
+			})
+		}
+	}
+	wg.Wait()
+	clock.Advance(ledgertest.Lease + time.Second)
+	for _, r := range replicas {
+		wg.Go(func() {
+			found, err := r.Resume(ctx, ledgertest.Lease)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, d := range found {
+				resumed[d.Key]++
+			}
+		})
+	}
+	wg.Wait()
+	for q := range 40 {
+		if k := fmt.Sprint("q", q); won[k] != 1 || resumed[k] != 1 {
+			t.Errorf("%s was won %d times and taken over %d times", k, won[k], resumed[k])
+		}
+	}
+	d, err := replicas[0].Delivery(ctx, "q7")
+	if err != nil || d.Copies != 3 || len(d.Also) != 4 {
+		t.Errorf("q7 has %d copies and the further keys %v: %v", d.Copies, d.Also, err)
+	}
+}
+
+// cutter cuts each connection before the answer to its nth request is read:
+// the server has done what it was told to.
+type cutter struct {
+	left atomic.Int64
+}
+
+func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	return &cutConn{conn, c}, err
+}
+
+type cutConn struct {
+	net.Conn
+	c *cutter
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.c.left.Add(-1) == 0 {
+		return 0, errors.Join(net.ErrClosed, c.Close())
+	}
+	return n, err
+}
+
+// Wherever a connection is cut, a question is won once and its steps are not
+// refused.
+func TestCutConnections(t *testing.T) {
+	t.Parallel()
+	at := prefix(t.TempDir())
+	whole, ctx := open(t, at, ledger.Options{}), context.Background()
+	o, err := redis.ParseURL(redistest.URL(t))
+	must(t, err)
+	cuts := 0
+	for n := 1; n < 40; n++ {
+		var cut cutter
+		cut.left.Store(1 << 40)
+		o.Dialer, o.PoolSize, o.MaxRetries = cut.dial, 1, -1
+		c := redis.NewClient(o)
+		l := redisledger.Open(c, redisledger.Options{Prefix: at})
+		must(t, c.Ping(ctx).Err())
+		cut.left.Store(int64(n))
+		q := question(fmt.Sprint("q", n))
+		d, won, err := l.Claim(ctx, q, time.Minute)
+		if err != nil {
+			again, second, err := whole.Claim(ctx, q, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, won = again, second || again.State == ledger.Accepted
+		}
+		if !won {
+			t.Errorf("cut %d: the question was lost", n)
+		}
+		for _, s := range []ledger.State{ledger.Answering, ledger.Posting, ledger.Answered} {
+			if err := l.Move(ctx, d.Ref(), ledger.Step{State: s}); err != nil {
+				t.Errorf("cut %d: %s: %v", n, s, err)
+			}
+		}
+		if cut.left.Load() < 0 {
+			cuts++
+		}
+		must(t, errors.Join(l.Close(), c.Close()))
+	}
+	if cuts < 10 {
+		t.Errorf("only %d connections were cut", cuts)
+	}
+}
+
+// A full ledger makes room of what has ended, and of nothing else.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	l, ctx := open(t, prefix(t.TempDir()), ledger.Options{MaxDeliveries: 8, MaxAnswers: 3}), context.Background()
+	claim := func(d ledger.Delivery) error { return ignore(l.Claim(ctx, d, time.Minute)) }
+	for i := range 7 {
+		must(t, claim(question(fmt.Sprint("q", i))))
+	}
+	noise := question("noise")
+	noise.State = ledger.Ignored
+	must(t, claim(noise))
+	must(t, claim(question("q7"))) // the noise goes
+	if err := claim(question("q8")); !errors.Is(err, ledger.ErrFull) {
+		t.Errorf("one more than fits: %v", err)
+	}
+	must(t, l.Move(ctx, ledger.Ref{Key: "q3", Attempt: 1}, ledger.Step{State: ledger.Failed}))
+	must(t, claim(question("q8")))
+	if _, err := l.Delivery(ctx, "q3"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the one that ended: %v", err)
+	}
+	for i := range 5 {
+		must(t, l.PutAnswer(ctx, ledger.Answer{ID: fmt.Sprint("a", i), Asker: "ada", At: time.Now().Add(time.Duration(i) * time.Second)}))
+	}
+	if _, err := l.Answer(ctx, "a0"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the oldest answer: %v", err)
+	}
+	must(t, second(l.Answer(ctx, "a4")))
+}
+
+func second[T any](_ T, err error) error { return err }
