@@ -17,6 +17,8 @@
 //	answer.go       the answer, its parts, threads, and what outlives the token
 //	mention.go      questions in messages
 //	button.go       sources, feedback, a human
+//	share.go        a private answer posted to its channel
+//	language.go     our own texts in the reader's language
 //	directory.go    members as identities, channels as audiences
 //	command.go      the commands and their registration
 //	rest.go         every call: lanes, limits, retries, no token in any error
@@ -27,6 +29,17 @@
 // Interactions need no privileged intent and no intent at all; GUILDS brings
 // the facts from which audiences are computed.
 //
+// Whose organisation a server is of is known if discord.guilds names it, or if
+// the bot is in no other and not everybody can find that one. Else nobody
+// there holds "everyone", and serve, doctor and /footnote status say so.
+//
 // It knows nothing of the index and keeps nothing itself: deliveries, answers
 // and feedback are in the ledger.
+//
+// What it does not do: it has one shard, so at most 2,500 servers; it answers
+// only where a server installed it, not apps of single users and their group
+// conversations; it suggests nothing while somebody types, opens no modal and
+// uses no second kind of components; it does not take back what it posted when
+// a right ends, since buttons check the right of that moment; earlier
+// questions are no context for later ones; its texts are in English and Korean.
 package discord

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"footnote/adapters/discord/guild"
@@ -51,7 +52,7 @@ func (a *Adapter) askShare(ctx context.Context, in *interaction, answer ledger.A
 func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Result, error) {
 	refuse := func(reason, text string) (desk.Result, error) {
 		_, err := a.edit(ctx, q, render.Say(q.language(true)(text)))
-		if deadToken(err) || gone(err) == errGone {
+		if deadToken(err) || errors.Is(gone(err), errGone) {
 			err = nil // the presser looks elsewhere
 		}
 		return desk.Result{State: ledger.Refused, Reason: reason}, err
