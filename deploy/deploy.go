@@ -1,5 +1,6 @@
 // Package deploy holds what is shipped beside the program and also inside it:
-// the demo documents, so that the sandbox needs nothing but the binary.
+// the demo documents, so that the sandbox needs nothing but the binary, and the
+// description of the API that the program serves.
 package deploy
 
 import "embed"
@@ -9,3 +10,8 @@ import "embed"
 //
 //go:embed all:demo
 var Demo embed.FS
+
+// OpenAPI is the API for documents of other systems.
+//
+//go:embed openapi.yaml
+var OpenAPI []byte

@@ -10,10 +10,12 @@
 //	GET  /metrics                Prometheus text; holds no text, names or ids of people
 //	POST /slack/events           /slack/interactions /slack/commands /discord/interactions
 //	GET  /source/{answer}/{n}    a cited passage in its surroundings, for the person named in the link
+//	     /v1/                    documents of other systems, see push
 //
 // Bodies are read whole, at most 1 MiB, before a handler is called, so that a
 // handler verifies the very bytes that were signed. Verifying is the handlers'
-// part: this package knows no platform.
+// part: this package knows no platform. The API below /v1/ alone decides about
+// methods and bodies itself, for its bodies are documents.
 //
 // The viewer's links are signed (HMAC-SHA-256, key in viewer.key of the data
 // directory), short-lived, and bound to the person to whom they were shown;
@@ -37,6 +39,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,6 +72,8 @@ type Options struct {
 	Metrics *Metrics
 	// Viewer serves /source; nil: 404.
 	Viewer *Viewer
+	// API serves /v1/; nil: 404.
+	API http.Handler
 	// Grace is how long requests may take to finish at a shutdown: 10 s.
 	Grace time.Duration
 	Log   *slog.Logger // nil: none
@@ -118,7 +123,18 @@ func (s *Server) routes() http.Handler {
 		}
 	}
 	mux.Handle("/", s.wrap(route{name: "other", handler: http.HandlerFunc(notFound)}))
-	return mux
+	if s.o.API == nil {
+		return mux
+	}
+	// Not by the mux, which would redirect ids that it finds untidy.
+	api := s.counted("documents", s.o.API)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.EscapedPath(), "/v1/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // orNil keeps a nil pointer from becoming a handler that is not nil.
@@ -179,11 +195,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // wrap does for a handler what every request needs.
 func (s *Server) wrap(r route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		out := &recorder{ResponseWriter: w}
-		defer s.account(r.name, out, time.Now())
-		defer s.recovered(r.name, out)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+	return s.counted(r.name, http.HandlerFunc(func(out http.ResponseWriter, req *http.Request) {
 		if allow := r.allow(); r.name != "other" && !allows(allow, req.Method) {
 			out.Header().Set("Allow", allow)
 			http.Error(out, "method not allowed", http.StatusMethodNotAllowed)
@@ -194,6 +206,17 @@ func (s *Server) wrap(r route) http.Handler {
 			return
 		}
 		r.handler.ServeHTTP(out, req)
+	}))
+}
+
+// counted does what even a handler needs that decides about all else itself.
+func (s *Server) counted(name string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		out := &recorder{ResponseWriter: w}
+		defer s.account(name, out, time.Now())
+		defer s.recovered(name, out)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		h.ServeHTTP(out, req)
 	})
 }
 

@@ -234,8 +234,8 @@ func (b *Inbox) put(ctx context.Context, t temp, m Meta, content io.Reader, when
 	sum := sha256.New()
 	size, err := io.Copy(io.MultiWriter(t, sum), io.LimitReader(interruptible{ctx, content}, b.o.MaxBytes+1))
 	switch {
-	case size > b.o.MaxBytes:
-		return Entry{}, Same, fmt.Errorf("%w: the limit is %d bytes", ErrTooLarge, b.o.MaxBytes)
+	case b.Fits(size) != nil:
+		return Entry{}, Same, b.Fits(size)
 	case err != nil:
 		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
 	case size == 0:
@@ -252,6 +252,14 @@ func (b *Inbox) put(ctx context.Context, t temp, m Meta, content io.Reader, when
 		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
 	}
 	return b.place(t.Name(), e, when)
+}
+
+// Fits says that a document of so many bytes is not too large.
+func (b *Inbox) Fits(size int64) error {
+	if size > b.o.MaxBytes {
+		return fmt.Errorf("%w: the limit is %d bytes", ErrTooLarge, b.o.MaxBytes)
+	}
+	return nil
 }
 
 // held reports that the inbox has just this already, durably.
