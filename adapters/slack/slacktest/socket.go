@@ -132,6 +132,7 @@ func (s *Server) greet(conn *websocket.Conn, mode DialMode) {
 		s.hello(k)
 	}
 	s.mu.Unlock()
+	conn.SetPingHandler(func(data string) error { return s.pong(k, data) })
 	for {
 		kind, data, err := conn.ReadMessage()
 		if err != nil {
@@ -144,6 +145,17 @@ func (s *Server) greet(conn *websocket.Conn, mode DialMode) {
 	s.mu.Lock()
 	s.drop(k)
 	s.mu.Unlock()
+}
+
+// pong answers a ping, unless the link is half open.
+func (s *Server) pong(k *socket, data string) error {
+	s.mu.Lock()
+	silent := k.silent
+	s.mu.Unlock()
+	if !silent {
+		_ = k.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second))
+	}
+	return nil
 }
 
 func debugInfo(k *socket) map[string]any {
