@@ -18,6 +18,7 @@ import (
 // pipeline is what the loop needs of ingestion.
 type pipeline interface {
 	Ingest(ctx context.Context, src ingest.Source, how ingest.How) (ingest.Report, error)
+	Plan(ctx context.Context, src ingest.Source, how ingest.How) (ingest.Plan, error)
 	// Compact gives room back if that pays.
 	Compact(ctx context.Context) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +22,11 @@ type Request struct {
 
 // Outcome is what became of one source.
 type Outcome struct {
-	Source string
-	Root   string
+	Name   string
+	Source ingest.Source
 	Report ingest.Report
-	Err    error // the source as a whole could not be taken in
+	Plan   ingest.Plan // of Plan
+	Err    error       // the source as a whole could not be taken in
 }
 
 // Sync passes over the sources now, with or without Run, and tries failed
@@ -42,11 +44,49 @@ func (l *Loop) Sync(ctx context.Context, r Request) ([]Outcome, error) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			out = append(out, Outcome{f.Name, f.Source.Root(), report, err})
+			out = append(out, Outcome{Name: f.Name, Source: f.Source, Report: report, Err: err})
 		}
 		return nil
 	})
 	return out, err
+}
+
+// Plan says what Sync would do.
+func (l *Loop) Plan(ctx context.Context, r Request) ([]Outcome, error) {
+	feeds, err := l.named(r.Sources)
+	if err != nil {
+		return nil, err
+	}
+	var out []Outcome
+	err = l.Urgently(func() error {
+		for _, f := range feeds {
+			how := ingest.How{Prune: true, Name: f.Name, MaxRemoved: l.o.MaxRemoved}
+			if r.Remove {
+				how.MaxRemoved = 0
+			}
+			plan, err := l.p.Plan(ctx, f.Source, how)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			out = append(out, Outcome{Name: f.Name, Source: f.Source, Plan: plan, Err: err})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Owner names the source that a path belongs to: of those whose root it lies
+// under the one with the longest.
+func (l *Loop) Owner(path string) (name string, ok bool) {
+	best := -1
+	for _, f := range l.feeds {
+		root := f.Source.Root()
+		rel, err := filepath.Rel(root, path)
+		if err == nil && filepath.IsLocal(rel) && len(root) > best {
+			name, best = f.Name, len(root)
+		}
+	}
+	return name, best >= 0
 }
 
 func (l *Loop) named(names []string) ([]*feed, error) {
