@@ -91,13 +91,14 @@ func (s *storm) rage() {
 	}
 }
 
-// one asks a question; three in ten are delivered two or three times.
+// one asks a question; three in ten are delivered two or three times, all out of
+// order.
 func (s *storm) one() {
 	user, room := s.users[s.random.IntN(len(s.users))], s.rooms[s.random.IntN(len(s.rooms))]
 	if !s.CanView(user, room) {
 		room = s.town.open
 	}
-	d := dt.Delivery{}
+	d := dt.Delivery{Delay: time.Duration(s.random.IntN(20)) * time.Millisecond}
 	if s.random.IntN(10) < 3 {
 		d.Copies, d.CopyDelay = 1+s.random.IntN(2), time.Duration(s.random.IntN(30))*time.Millisecond
 	}
@@ -117,6 +118,13 @@ func (s *storm) pace() {
 		if _, ok := q.Acked(); ok {
 			return
 		}
+	}
+}
+
+// settle waits until all that the present process can hear has arrived.
+func (s *storm) settle() {
+	for _, q := range s.asked[s.heard:] {
+		q.Wait()
 	}
 }
 
@@ -229,6 +237,7 @@ func stormOfSessions(t *testing.T) {
 		s.one()
 		s.pace()
 	}
+	s.settle()
 	rigs[0].idle()
 	for _, r := range rigs {
 		_ = r.stop()
@@ -244,7 +253,7 @@ func stormDocuments(guildID, staff string) map[string]acl.List {
 }
 
 func stormOfKills(t *testing.T) {
-	const kills = 4
+	const kills, burst = 4, 5
 	questions, people, rooms := 40, 12, 8
 	if full() {
 		questions, people, rooms = 2000, 50, 20
@@ -255,6 +264,9 @@ func stormOfKills(t *testing.T) {
 	s.rage()
 	for i := range questions {
 		if i > 0 && i%(questions/(kills+1)+1) == 0 {
+			for range burst {
+				s.one() // some of them reach it, and no more
+			}
 			p.kill()
 			s.one() // while nobody listens
 			p = s.spawn(dir)
@@ -263,6 +275,7 @@ func stormOfKills(t *testing.T) {
 		s.one()
 		s.pace()
 	}
+	s.settle()
 	if err := p.finish(); err != nil {
 		t.Errorf("the last process ended with %v; log:\n%s", err, p.logs)
 	}
