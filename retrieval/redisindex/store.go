@@ -70,6 +70,14 @@ var validPrefix = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]*$`).MatchStrin
 // validName keeps names of generations within the prefix.
 var validName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`).MatchString
 
+// silent takes what the client writes into a log of its own, past ours: all of
+// it is in the errors too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }
+
 // Open uses a client of the caller's, who closes it. ErrUnavailable: the
 // server does not answer now.
 func Open(ctx context.Context, client redis.UniversalClient, o Options) (*Store, error) {
@@ -83,6 +91,13 @@ func Open(ctx context.Context, client redis.UniversalClient, o Options) (*Store,
 		}
 		return nil, failed(ctx, "opening the index on Redis", err)
 	}
+	info, err := client.Do(ctx, "CLIENT", "INFO").Text()
+	if err != nil {
+		return nil, failed(ctx, "opening the index on Redis", err)
+	}
+	if !strings.Contains(info, " resp=3") {
+		return nil, errors.New("the client speaks RESP2, which cannot say that a result is partial: set its Protocol to 3")
+	}
 	return &Store{client: client, o: o, open: map[string]*Generation{}}, nil
 }
 
@@ -93,7 +108,10 @@ func OpenURL(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.New("the address of the Redis cannot be read: write redis://host:port or rediss://user:password@host:port")
 	}
-	settings.Protocol = 3 // with 2 the server cannot say that a result is partial
+	settings.Protocol = 3
+	settings.ContextTimeoutEnabled = true // a deadline also ends waiting for an answer
+	settings.DialTimeout = cmp.Or(settings.DialTimeout, time.Second)
+	settings.MaxRetries, settings.DialerRetries = cmp.Or(settings.MaxRetries, 1), cmp.Or(settings.DialerRetries, 2)
 	if settings.DB != 0 {
 		return nil, fmt.Errorf("the Query Engine works in database 0 only, the address names %d", settings.DB)
 	}
