@@ -218,7 +218,7 @@ func ownShare(part []byte, name string, own []*unicode.RangeTable) float64 {
 		}
 		all++
 	}
-	if all < 4 || bad*100 > all {
+	if all < 2 || bad*100 > all {
 		return 0
 	}
 	return score / float64(all)

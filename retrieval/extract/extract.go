@@ -52,8 +52,6 @@ type Source struct {
 	Data     []byte
 	Password string        // opens what is encrypted, "" none
 	Limits   bounds.Limits // zero: the defaults
-
-	within int // mails that it is attached to
 }
 
 // Error says why a document could not be read, in words for an operator.
@@ -99,6 +97,7 @@ func formats() []format {
 		{"json", ".json .jsonl .ndjson", false, parseData, nil},
 		{"yaml", ".yaml .yml", false, parseData, nil},
 		{"mail", ".eml", false, nil, readMail},
+		{"zip", ".zip", false, nil, readZip},
 		{"pdf", ".pdf", false, nil, func(ctx context.Context, s Source) (doctree.Tree, error) {
 			return pdf.Read(ctx, s.Data, s.Password, s.Limits)
 		}},
@@ -156,8 +155,8 @@ func byName(name string) (format, error) {
 		return formats()[2], nil
 	case ".doc", ".xls", ".ppt":
 		return format{}, refuse("unsupported format %s: save it as %sx", ext, ext)
-	case ".zip", ".tar", ".gz", ".tgz", ".7z", ".rar":
-		return format{}, refuse("unsupported format %s: unpack the archive and add what is in it", ext)
+	case ".tar", ".gz", ".tgz", ".7z", ".rar":
+		return format{}, refuse("unsupported format %s: unpack the archive and add what is in it, or pack it as .zip", ext)
 	}
 	return format{}, refuse("unsupported format %s: convert it to Markdown, HTML, PDF or text", ext)
 }

@@ -172,9 +172,9 @@ func TestMail(t *testing.T) {
 		{"a charset without a name", mime("Subject: s", "Content-Type: text/plain", "", "caf\xe9 \x93x\x94"), " heading: s\n paragraph: café “x”\n"},
 		{"quoted-printable", mime("Subject: s", "Content-Type: text/plain; charset=iso-8859-1", "Content-Transfer-Encoding: quoted-printable", "", "caf=E9 is=", " open"), " heading: s\n paragraph: café is open\n"},
 		{"an attachment that can be read", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "See file.", "--b", "Content-Type: text/csv; name=p.csv", "Content-Disposition: attachment; filename=p.csv", "", "name,price", "nut,5", "--b--"),
-			" heading: s\n paragraph: See file.\npart=3 headrow: name|price\npart=3 row: nut|5\n"},
+			" heading: s\n paragraph: See file.\n item: p.csv\n"},
 		{"a message in the message", mime("Subject: Fwd", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "See below.", "--b", "Content-Type: message/rfc822", "", "Subject: Inner", "From: c@x.org", "", "The inner text.", "--b--"),
-			" heading: Fwd\n paragraph: See below.\npart=3 heading: Inner\npart=3 paragraph: From: c@x.org\npart=3 paragraph: The inner text.\n"},
+			" heading: Fwd\n paragraph: See below.\n item: Inner.eml\n"},
 		{"a mailbox line and a bad header", mime("From a@x.org Mon", "Subject: s", "garbage line", "", "Text."), " heading: s\n paragraph: Text.\n"},
 		{"saved as UTF-16", wide(mime("Subject: s", "", "Text with 값."), binary.LittleEndian, true), " heading: s\n paragraph: Text with 값.\n"},
 		{"an HTML body alone", mime("Subject: s", "Content-Type: text/html; charset=utf-8", "", "<h2>Hello</h2><table><tr><th>a<th>b<tr><td>1<td>2</table>"), " heading: s\n heading: Hello\n headrow: a | b\n row: 1 | 2\n"},
@@ -190,12 +190,65 @@ func TestMail(t *testing.T) {
 	}
 }
 
-func TestAttachmentsThatCannotBeReadAreNamed(t *testing.T) {
+func TestMembers(t *testing.T) {
 	t.Parallel()
-	tr := tree(t, "a.eml", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "Text.", "--b", "Content-Type: image/png; name=logo.png", "", "x", "--b", "Content-Disposition: attachment; filename=broken.docx", "", "no zip", "--b--"))
-	got := strings.Join(tr.Warnings, "\n")
-	if !strings.Contains(got, "logo.png (image/png) is not read") || !strings.Contains(got, "broken.docx is not read: not a Word document") {
-		t.Error(got)
+	part := func(headers ...string) string { return "--b\r\n" + strings.Join(headers, "\r\n") + "\r\n" }
+	mail := mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "Text.", "") +
+		part("Content-Type: image/png; name=logo.png", "", "x") +
+		part("Content-Disposition: attachment; filename*0*=utf-8''Bericht%20; filename*1*=%C3%BCber.csv", "Content-Transfer-Encoding: base64", "", "bmFtZSxwcmljZQo=") +
+		part("Content-Type: application/pdf", "Content-Disposition: attachment", "", "%PDF-") +
+		part("Content-Type: message/rfc822", "", "Subject: Re: a/b", "", "Inner.") +
+		part("Content-Disposition: attachment; filename=\"../../etc/x.txt\"", "", "one") + part("Content-Disposition: attachment; filename=\"../../etc/x.txt\"", "", "two") + "--b--"
+	archive := office(t, "guide/setup.md", "# Setup", "../../etc/passwd.txt", "traversal", "/abs.txt", "absolute", "a\\b.txt", "back", "__MACOSX/._x.txt", "junk", ".hidden.txt", "junk", "pic.png", "x", string([]byte{0xbe, 0xc8, 0xb3, 0xbb, 0xb9, 0xae})+".txt", "korean name")
+	for _, c := range []struct{ name, path, data, want, warning string }{
+		{"a mail", "m.eml", mail, "Bericht über.csv: name,price\n|part 5.pdf: %PDF-|Re: a_b.eml: Subject: Re: a/b\r\n\r\nInner.|.._.._etc_x.txt: one|.._.._etc_x (2).txt: two", "1 of 6 files in it are of formats that are not read: logo.png"},
+		{"an archive", "m.zip", archive, "guide/setup.md: # Setup|etc/passwd.txt: traversal|abs.txt: absolute|a/b.txt: back|안내문.txt: korean name", "1 of 6 files in it are of formats that are not read: pic.png"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			members, err := extract.Members(context.Background(), extract.Source{Path: c.path, Data: []byte(c.data)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range members {
+				data, err := m.Read(context.Background())
+				if err != nil {
+					t.Errorf("%s: %v", m.Name, err)
+				}
+				got = append(got, m.Name+": "+string(data))
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, "|")); diff != "" {
+				t.Error(diff)
+			}
+			tr := tree(t, c.path, c.data)
+			if diff := cmp.Diff([]string{c.warning}, tr.Warnings); diff != "" {
+				t.Error(diff)
+			}
+			if want := (doctree.Facts{Unit: "part", Total: 6, Covered: 5}); !cmp.Equal(want, tr.Facts) {
+				t.Error(tr.Facts)
+			}
+		})
+	}
+}
+
+func TestABrokenMemberFailsAlone(t *testing.T) {
+	t.Parallel()
+	data := []byte(office(t, "a.txt", strings.Repeat("first ", 50), "b.txt", "second"))
+	at := bytes.Index(data, []byte("a.txt")) + len("a.txt")
+	for i := range 12 {
+		data[at+4+i] ^= 0xff
+	}
+	members, err := extract.Members(context.Background(), extract.Source{Path: "m.zip", Data: data})
+	if err != nil || len(members) != 2 {
+		t.Fatal(members, err)
+	}
+	var known *extract.Error
+	if _, err := members[0].Read(context.Background()); !errors.As(err, &known) || !strings.Contains(known.Reason, "the part a.txt is damaged") {
+		t.Error(err)
+	}
+	if got, err := members[1].Read(context.Background()); string(got) != "second" || err != nil {
+		t.Error(got, err)
 	}
 }
 
@@ -225,7 +278,7 @@ func TestMailRefusals(t *testing.T) {
 func TestFormatsThatAreNotReadSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		"a.zip": "unpack the archive", "a.doc": "save it as .docx", "a.xls": "save it as .xlsx", "a.xyz": "convert it",
+		"a.tar": "unpack the archive", "a.doc": "save it as .docx", "a.xls": "save it as .xlsx", "a.xyz": "convert it",
 	} {
 		_, err := extract.Extract(context.Background(), extract.Source{Path: file, Data: []byte("x")})
 		if extract.Supported(file) || err == nil || !strings.Contains(err.Error(), want) {

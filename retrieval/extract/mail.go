@@ -20,31 +20,41 @@ import (
 	"footnote/retrieval/extract/draft"
 )
 
-// readMail reads one message: a section with who wrote to whom, when and what,
-// then one for each attachment or forwarded message that can be read, placed
-// by its number among the parts: "part=2". Of alternatives the plain text is
-// taken, the HTML only where there is none. What cannot be read is named in
-// the warnings.
+// readMail reads one message: who wrote to whom, when and what, then the names
+// of what is attached, which are documents of their own (Members). Of
+// alternatives the plain text is taken, the HTML only where there is none. What
+// cannot be read is named in the warnings.
 func readMail(ctx context.Context, src Source) (doctree.Tree, error) {
-	if _, name := mark(src.Data); strings.HasPrefix(name, "utf-16") || bytes.IndexByte(src.Data[:min(len(src.Data), 64)], 0) >= 0 {
-		d, err := decode(src.Data, false) // a mail that was saved as UTF-16
-		if err != nil {
-			return doctree.Tree{}, err
-		}
-		src.Data = []byte(d.text)
-	}
-	m := message{ctx: ctx, src: src, d: draft.New(src.Limits, false)}
-	title, err := m.message(src.Data, 1)
+	m, title, err := openMail(ctx, src)
 	if err != nil {
 		return doctree.Tree{}, err
 	}
+	if len(m.held.members) > 0 {
+		m.d.Section(2, "Attachments")
+	}
+	m.held.names(m.d)
 	return m.d.Tree(title, nil)
+}
+
+// openMail reads a message and returns its subject.
+func openMail(ctx context.Context, src Source) (*message, string, error) {
+	if _, name := mark(src.Data); strings.HasPrefix(name, "utf-16") || bytes.IndexByte(src.Data[:min(len(src.Data), 64)], 0) >= 0 {
+		d, err := decode(src.Data, false) // a mail that was saved as UTF-16
+		if err != nil {
+			return nil, "", err
+		}
+		src.Data = []byte(d.text)
+	}
+	m := &message{ctx: ctx, src: src, d: draft.New(src.Limits, false)}
+	title, err := m.message(src.Data)
+	return m, title, err
 }
 
 type message struct {
 	ctx   context.Context
 	src   Source
 	d     *draft.Document
+	held  holding
 	parts int
 	size  int64
 }
@@ -80,15 +90,10 @@ func header(data []byte) (mail.Header, []byte) {
 }
 
 // message writes a whole message and returns its subject.
-func (m *message) message(data []byte, depth int) (string, error) {
+func (m *message) message(data []byte) (string, error) {
 	h, body := header(data)
 	subject := decodeHeader(h.Get("Subject"))
-	level := min(depth, 6)
-	if subject != "" {
-		m.d.Heading(level, subject)
-	} else if depth > 1 {
-		m.d.Section(level, "Message")
-	}
+	m.d.Heading(1, subject)
 	var lines []string
 	for _, name := range shown {
 		if v := decodeHeader(h.Get(name)); v != "" && name != "Subject" {
@@ -99,7 +104,7 @@ func (m *message) message(data []byte, depth int) (string, error) {
 	if len(h) == 0 && len(bytes.TrimSpace(body)) == 0 {
 		return "", refuse("no text found: the file holds no header and no body of a mail")
 	}
-	return subject, m.part(textproto.MIMEHeader(h), body, depth)
+	return subject, m.part(textproto.MIMEHeader(h), body, 1)
 }
 
 // decodeHeader reads encoded words, and bytes beyond ASCII in whatever charset
@@ -165,11 +170,9 @@ func (m *message) part(h textproto.MIMEHeader, body []byte, depth int) error {
 	case (kind == "application/pkcs7-mime" || kind == "application/x-pkcs7-mime") && params["smime-type"] != "signed-data":
 		return &Error{Reason: "the mail is encrypted (S/MIME): save it unencrypted", Retryable: true}
 	case kind == "message/rfc822":
-		m.d.Place = fmt.Sprintf("part=%d", m.parts)
-		_, err := m.message(data, depth+1)
-		return err
+		m.attach(name, ".eml", data)
 	case attached || name != "" && ending(name) != ".txt":
-		return m.attachment(name, kind, data, depth)
+		m.attach(name, extensionOf(kind), data)
 	case kind == "text/html":
 		return m.page(toText(data, params["charset"], true))
 	case strings.HasPrefix(kind, "text/") || !strings.Contains(kind, "/"):
@@ -323,35 +326,51 @@ func (m *message) page(text string) error {
 	return m.d.Err()
 }
 
-// maxWithin bounds mails in mails in mails.
-const maxWithin = 4
-
-// attachment writes what an attached file says under its name.
-func (m *message) attachment(name, kind string, data []byte, depth int) error {
+// attach keeps a part as a document of its own. ext is the ending that its type
+// gives to a name without one.
+func (m *message) attach(name, ext string, data []byte) {
+	if ext == ".eml" && name == "" {
+		h, _ := header(data)
+		name = strings.ReplaceAll(oneLine(decodeHeader(h.Get("Subject"))), "/", "_")
+	}
 	if name == "" {
-		name = "attachment"
+		name = fmt.Sprintf("part %d", m.parts)
 	}
-	if !Supported(name) || ending(name) == "" || m.src.within >= maxWithin {
-		m.d.Warn(fmt.Sprintf("the attachment %s (%s) is not read", name, oneLine(kind)))
-		return nil
+	if ext != "" && (ending(name) == "" || !Supported(name) && ext == ".eml") {
+		name += ext
 	}
-	t, err := Extract(m.ctx, Source{Path: name, Data: data, Password: m.src.Password, Limits: m.src.Limits, within: m.src.within + 1})
-	var known *Error
-	if errors.As(err, &known) {
-		m.d.Warn(fmt.Sprintf("the attachment %s is not read: %s", name, known.Reason))
-		return nil
+	m.held.add(strings.ReplaceAll(name, "/", "_"), func(context.Context) ([]byte, error) { return data, nil })
+}
+
+// extensionOf is the ending of files of a type, "" if it is not read or says
+// nothing.
+func extensionOf(kind string) string {
+	switch kind {
+	case "application/pdf":
+		return ".pdf"
+	case "application/zip", "application/x-zip-compressed":
+		return ".zip"
+	case "application/json":
+		return ".json"
+	case "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
+		return ".docx"
+	case "application/vnd.openxmlformats-officedocument.presentationml.presentation":
+		return ".pptx"
+	case "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
+		return ".xlsx"
+	case "text/html":
+		return ".html"
+	case "text/csv":
+		return ".csv"
+	case "text/markdown":
+		return ".md"
+	case "text/plain":
+		return ".txt"
 	}
-	if err != nil {
-		return err
+	if strings.HasPrefix(kind, "text/") {
+		return ""
 	}
-	for _, w := range t.Warnings {
-		m.d.Warn(name + ": " + w)
-	}
-	m.d.Section(2, name)
-	m.d.Place = fmt.Sprintf("part=%d", m.parts)
-	m.graft(t, 2)
-	m.d.Place = ""
-	return m.d.Err()
+	return ".bin"
 }
 
 // graft writes the blocks of another tree, its headings below a level.

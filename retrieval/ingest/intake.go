@@ -104,8 +104,8 @@ func below(root, path string) bool {
 }
 
 func (r *run) bounds(path string) bool {
-	_, ok := r.sourceOf(path).(Bounding)
-	return ok
+	b, ok := r.sourceOf(path).(Bounding)
+	return ok && b.BoundsAccess(path)
 }
 
 // asSeen settles an item whose mark says that it holds what was read before.

@@ -17,6 +17,7 @@ import (
 	"footnote/retrieval/chunk"
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract"
+	"footnote/retrieval/extract/bounds"
 )
 
 // Version changes whenever this package would publish the same chunks in
@@ -30,6 +31,8 @@ type Options struct {
 	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
+	Limits   bounds.Limits                    // of what one document may unfold to
+	Password func(path string) string         // opens encrypted documents; nil: none does
 	Progress func(Event)                      // called one at a time, must not block
 	Now      func() time.Time                 // time.Now
 	Wait     func(context.Context, int) error // before repeating a failed embedding for the nth time: 0.5 s, then 2 s
@@ -48,6 +51,9 @@ func (o Options) filled(e models.Embedder) Options {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
+	}
+	if o.Password == nil {
+		o.Password = func(string) string { return "" }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

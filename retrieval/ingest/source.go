@@ -59,11 +59,12 @@ func (c Content) revision() retrieval.Revision {
 	return RevisionOf(c.Data)
 }
 
-// Bounding is a Source whose access lists bound what the front matter of its
-// documents may say: it may name fewer than the list, never others.
+// Bounding is a Source that knows of documents whose access list bounds what
+// their front matter may say: it may name fewer than the list, never others.
 type Bounding interface {
 	Source
-	BoundsAccess()
+	// BoundsAccess reports that the document at the path is one of them.
+	BoundsAccess(path string) bool
 }
 
 // Fault says why a document, or a folder and all below it, is not taken in.

@@ -25,7 +25,10 @@ func (r *run) parse(ctx context.Context, j *job) error {
 	limited, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
 	tree, err := guarded(limited, func() (doctree.Tree, error) {
-		return r.extract(limited, extract.Source{Path: cmp.Or(j.content.Name, j.rec.Path), Data: j.content.Data})
+		return r.extract(limited, extract.Source{
+			Path: cmp.Or(j.content.Name, j.rec.Path), Data: j.content.Data,
+			Password: r.options.Password(j.rec.Path), Limits: r.options.Limits,
+		})
 	})
 	if err != nil {
 		return r.extractFault(limited, err)

@@ -42,7 +42,8 @@ type Limits struct {
 	Unpacked int64 // bytes of all parts of an archive or message, 256 MB
 	Ratio    int64 // unpacked to packed size once over 16 MB are unpacked, 200
 	Parts    int   // files of an archive, parts of a message, 10,000
-	Nesting  int   // depth of elements, or of messages in messages, 256
+	Nesting  int   // depth of elements, or of parts of a message, 256
+	Depth    int   // archives and messages within one another, 4
 	Cells    int   // cells of tables with something in them, 1,000,000
 	Pages    int   // pages or slides, 5,000
 	Text     int   // bytes of text, 64 MB
@@ -54,6 +55,7 @@ func (l Limits) Filled() Limits {
 	set(&l.Ratio, 200)
 	set(&l.Parts, 10_000)
 	set(&l.Nesting, 256)
+	set(&l.Depth, 4)
 	set(&l.Cells, 1_000_000)
 	set(&l.Pages, 5_000)
 	set(&l.Text, 64<<20)
@@ -73,6 +75,7 @@ const ratioFrom = 16 << 20
 // Archive is an opened zip whose claims are within the limits.
 type Archive struct {
 	files  map[string]*zip.File
+	names  []string
 	left   int64
 	limits Limits
 }
@@ -90,7 +93,11 @@ func Zip(data []byte, what string, l Limits) (*Archive, error) {
 	total := int64(0)
 	for _, f := range r.File {
 		total += int64(min(f.UncompressedSize64, 1<<40))
-		a.files[strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(f.Name, "\\", "/")), "/")] = f
+		name := strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(f.Name, "\\", "/")), "/")
+		if a.files[name] == nil && !strings.HasSuffix(f.Name, "/") {
+			a.names = append(a.names, name)
+		}
+		a.files[name] = f
 	}
 	if total > l.Unpacked {
 		return nil, Refuse("the %s unpacks to %d MB, the limit is %d MB", what, total>>20, l.Unpacked>>20)
@@ -100,6 +107,13 @@ func Zip(data []byte, what string, l Limits) (*Archive, error) {
 	}
 	return a, nil
 }
+
+// Names lists the parts in their order, without folders. No name leads out of
+// the archive.
+func (a *Archive) Names() []string { return a.names }
+
+// Locked reports that a part is encrypted.
+func (a *Archive) Locked(name string) bool { return a.files[name] != nil && a.files[name].Flags&1 != 0 }
 
 // Has reports whether the archive holds a part.
 func (a *Archive) Has(name string) bool { return a.files[name] != nil }
