@@ -124,17 +124,43 @@ func (k *killer) fresh() {
 	}
 }
 
-func (k *killer) body() string {
+// body is a document of the format that the name ends in; one in ten is empty,
+// which fails.
+func (k *killer) body(name string) string {
+	if k.rand.IntN(10) == 0 {
+		return ""
+	}
+	form, before, after := "# Section %d\n\nalpha %x\n\n", "", ""
+	switch filepath.Ext(name) {
+	case ".html":
+		form, before, after = "<h2>Section %d</h2><p>alpha %x</p>", "<html><body><article>", "</article></body></html>"
+	case ".txt":
+		form = "Section %d\n\nalpha %x\n\n"
+	case ".csv":
+		form, before = "%d,alpha %x\n", "section,what\n"
+	case ".json":
+		return fmt.Sprintf(`{"section": %d, "what": "alpha %x"}`, k.rand.IntN(100), k.rand.Uint64())
+	}
 	var b strings.Builder
 	for range 1 + k.rand.IntN(4) {
-		fmt.Fprintf(&b, "# Section %d\n\nalpha %x\n\n", k.rand.IntN(100), k.rand.Uint64())
+		fmt.Fprintf(&b, form, k.rand.IntN(100), k.rand.Uint64())
 	}
-	return b.String()
+	return before + b.String() + after
+}
+
+// name is one that was never used, in some folder, with some ending or the one
+// given.
+func (k *killer) name(ending string) string {
+	k.names++
+	if ending == "" {
+		ending = []string{".md", ".md", ".txt", ".html", ".csv", ".json"}[k.rand.IntN(6)]
+	}
+	return filepath.Join([]string{"", "sub", "sub/deep"}[k.rand.IntN(3)], fmt.Sprintf("%03d%s", k.names, ending))
 }
 
 func (k *killer) add() {
-	k.names++
-	k.src.write(k.t, fmt.Sprintf("%03d.md", k.names), k.body())
+	name := k.name("")
+	k.src.write(k.t, name, k.body(name))
 }
 
 // change edits, adds, removes and moves some documents, and sometimes changes
@@ -145,9 +171,11 @@ func (k *killer) change() {
 	for _, it := range items {
 		switch k.rand.IntN(8) {
 		case 0, 1:
-			body := []byte(k.body())
+			body := []byte(k.body(it.Path))
 			must(k.t, os.WriteFile(it.Path, body, 0o600))
-			if old := k.promised[it.Path]; old != nil {
+			if old := k.promised[it.Path]; len(body) == 0 {
+				delete(k.promised, it.Path) // withdrawn once it is read
+			} else if old != nil {
 				k.promised[it.Path] = append(old, RevisionOf(body))
 			}
 		case 2:
@@ -155,8 +183,9 @@ func (k *killer) change() {
 			delete(k.promised, it.Path)
 			k.add()
 		case 3:
-			k.names++
-			must(k.t, os.Rename(it.Path, k.src.path(fmt.Sprintf("%03d.md", k.names))))
+			to := k.src.path(k.name(filepath.Ext(it.Path)))
+			must(k.t, os.MkdirAll(filepath.Dir(to), 0o700))
+			must(k.t, os.Rename(it.Path, to))
 			delete(k.promised, it.Path)
 		}
 	}
@@ -247,16 +276,21 @@ func (k *killer) complete() {
 	b := open(k.t, k.data, modelstest.NewEmbedder(modelstest.WithName(k.model)))
 	defer b.close()
 	r := b.ingest(k.src, How{Prune: true})
-	if !r.Promoted || len(r.Failed)+len(r.Refused) != 0 {
-		k.t.Errorf("after all kills: %+v", r)
-	}
 	want, got := map[string]retrieval.Revision{}, map[string]retrieval.Revision{}
 	items, err := k.src.Items(context.Background())
 	must(k.t, err)
 	for _, it := range items {
 		data, err := os.ReadFile(it.Path)
 		must(k.t, err)
-		want[it.Path] = RevisionOf(data)
+		if len(data) > 0 {
+			want[it.Path] = RevisionOf(data)
+		}
+	}
+	if !r.Promoted || len(r.Failed) != len(items)-len(want) || len(r.Refused) != 0 {
+		k.t.Errorf("after all kills %d of %d documents are not empty: %+v", len(want), len(items), r)
+	}
+	if again := b.ingest(k.src, How{Prune: true}); again.Published+again.Removed+again.AccessChanged != 0 || again.Unchanged != len(want) {
+		k.t.Errorf("once more: %+v", again)
 	}
 	g, err := b.store.Open(context.Background(), "")
 	must(k.t, err)
