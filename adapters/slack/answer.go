@@ -88,7 +88,7 @@ func (a *Adapter) answer(ctx context.Context, t *desk.Task, q question, shown bo
 		return a.help(ctx, t, q, p)
 	}
 	if !shown && p.room && a.placeholder(ctx, t, q) != nil {
-		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true, nil
+		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true, nil //nolint:nilerr // nobody is left to tell
 	}
 	reply, p, err := a.reply(ctx, q, who, p)
 	if err != nil {

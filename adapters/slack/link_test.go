@@ -74,7 +74,7 @@ func TestSilenceOfALink(t *testing.T) {
 	go k.serve(t.Context())
 	select {
 	case <-k.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("a link that has fallen silent is kept")
 	}
 }
@@ -93,7 +93,7 @@ func TestS17LinkDisabledEndsAnOpenSocket(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Socket Mode is switched off") {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Fatal("goes on")
 	}
 }
