@@ -348,13 +348,17 @@ func TestServe_SlackByHTTP(t *testing.T) {
 	}
 }
 
-// newDiscord is a server with one member.
-func newDiscord(t *testing.T) (s *discordtest.Server, ada, channel string) {
+// newDiscord is a server with one member, and others without a channel, with
+// the bot in each of them.
+func newDiscord(t *testing.T, others ...string) (s *discordtest.Server, ada, channel string) {
 	w := discordtest.NewWorld()
 	ada = w.AddUser(discordtest.User{Name: "ada"})
 	guild := w.AddGuild(discordtest.Guild{Name: "home", Owner: ada})
 	w.AddMember(guild, ada)
 	channel = w.AddChannel(discordtest.Channel{GuildID: guild, Name: "general"})
+	for _, name := range others {
+		w.AddGuild(discordtest.Guild{Name: name, Owner: ada})
+	}
 	return discordtest.New(t, w, discordtest.WithRules(discordtest.Rules{Explicit: true, Lost: true})), ada, channel
 }
 
@@ -365,6 +369,31 @@ func discordAnswers(s *discordtest.Server, channel string) (n int) {
 		}
 	}
 	return n
+}
+
+// In several servers it is not known whose documents are for everyone: nobody
+// gets them, and the operator is told.
+func TestServe_DiscordInSeveralServers(t *testing.T) {
+	t.Parallel()
+	s, ada, channel := newDiscord(t, "another organisation")
+	file := configuration(t, "discord: {api_url: '"+s.URL()+"'}\n")
+	env := "FOOTNOTE_DISCORD_TOKEN=" + s.App().Token
+	p := serve(t, file, env)
+	p.line("Discord: the bot is in 2 servers (")
+	patient(t, "the commands", s.Wait, func() bool { return len(s.Commands("")) > 0 })
+	i := s.Command(ada, channel, "ask", map[string]any{"question": rotate})
+	patient(t, "a refusal", s.Wait, func() bool { m, ok := i.Response(); return ok && !m.Thinking })
+	if n := discordAnswers(s, channel); n != 0 {
+		t.Errorf("answered from documents for everyone")
+	}
+	doctor := program(t, "", "doctor", "--config", file)
+	doctor.Env = append(doctor.Env, env)
+	if out, err := doctor.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("list the servers of your organisation in discord.guilds")) {
+		t.Errorf("doctor: %v\n%s", err, out)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestServe_Discord(t *testing.T) {
