@@ -12,6 +12,8 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest/follow"
 )
 
 // Gathered is where metrics come from; nil ones are left out.
@@ -19,10 +21,15 @@ type Gathered struct {
 	Desk   func() desk.Health
 	Ledger func(ctx context.Context) (map[ledger.State]int, error)
 	Outbox map[string]func() outbox.Health // by platform
+	// Documents counts the catalog by state.
+	Documents func() map[catalog.State]int
+	// Levels and Sources are those of the loop that keeps up with the sources.
+	Levels  func() []follow.Level
+	Sources func() []follow.Status
 }
 
 // Metrics serves /metrics from a registry of its own. Labels are names of
-// platforms, states and routes, never anything that came with a request.
+// platforms, states, routes and sources of the configuration, never anything that came with a request.
 type Metrics struct {
 	registry *prometheus.Registry
 	http     http.Handler
@@ -80,7 +87,14 @@ var (
 	outWaitDesc   = desc("outbox_waiting", "Calls to the platform that wait.", "platform")
 	outLimitDesc  = desc("outbox_limited_total", "Calls that the platform refused for their rate.", "platform")
 	outFullDesc   = desc("outbox_full_total", "Calls not made because too many waited.", "platform")
+	documentsDesc = desc("documents", "Documents in the catalog.", "state")
+	changesDesc   = desc("changes_total", "Changes of the sources that came in force since the start.", "kind")
+	tookDesc      = desc("change_seconds", "Time from a change of a source until it was in force in search and in source opening, since the start.", "kind", "quantile")
+	heldDesc      = desc("source_held", "Documents that are missing from a source and were not removed, being too many at once.", "source")
+	scannedDesc   = desc("source_scanned_timestamp_seconds", "Start of the last full pass over a source.", "source")
+	failingDesc   = desc("source_failing", "1 if the last pass over a source failed as a whole.", "source")
 	allGatherings = []*prometheus.Desc{
+		documentsDesc, changesDesc, tookDesc, heldDesc, scannedDesc, failingDesc,
 		waitingDesc, runningDesc, oldestDesc, resumedDesc, panicsDesc, receivedDesc, endedDesc, lastDesc, ackDesc,
 		ledgerDesc, outWaitDesc, outLimitDesc, outFullDesc,
 	}
@@ -119,11 +133,50 @@ func (g gatherer) Collect(out chan<- prometheus.Metric) {
 			s.gauge(ledgerDesc, float64(n), string(state))
 		}
 	}
+	g.documents(s)
 	for platform, health := range g.Outbox {
 		h := health()
 		s.gauge(outWaitDesc, float64(h.Waiting), platform)
 		s.counter(outLimitDesc, h.Limited, platform)
 		s.counter(outFullDesc, h.Full, platform)
+	}
+}
+
+// documents tells of the catalog and the sources.
+func (g gatherer) documents(s sink) {
+	if g.Documents != nil {
+		for state, n := range g.Documents() {
+			s.gauge(documentsDesc, float64(n), string(state))
+		}
+	}
+	if g.Levels != nil {
+		for _, l := range g.Levels() {
+			s.counter(changesDesc, l.Count, string(l.Kind))
+			if l.Count > 0 {
+				s.gauge(tookDesc, l.P50.Seconds(), string(l.Kind), "0.5")
+				s.gauge(tookDesc, l.P95.Seconds(), string(l.Kind), "0.95")
+			}
+		}
+	}
+	if g.Sources != nil {
+		for _, st := range g.Sources() {
+			s.source(st)
+		}
+	}
+}
+
+func (s sink) source(st follow.Status) {
+	held, failing := 0, 0
+	if st.Held != nil {
+		held = st.Held.Missing
+	}
+	if st.Error != "" {
+		failing = 1
+	}
+	s.gauge(heldDesc, float64(held), st.Source)
+	s.gauge(failingDesc, float64(failing), st.Source)
+	if !st.Scanned.IsZero() {
+		s.gauge(scannedDesc, float64(st.Scanned.UnixMilli())/1000, st.Source)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/follow"
 )
 
 // echo answers with the body that it gets.
@@ -313,7 +316,14 @@ func TestMetricsSayWhatTheyAre(t *testing.T) {
 		Ledger: func(context.Context) (map[ledger.State]int, error) {
 			return map[ledger.State]int{ledger.Answered: 5}, nil
 		},
-		Outbox: map[string]func() outbox.Health{"discord": func() outbox.Health { return outbox.Health{Waiting: 1, Limited: 2, Full: 3} }},
+		Outbox:    map[string]func() outbox.Health{"discord": func() outbox.Health { return outbox.Health{Waiting: 1, Limited: 2, Full: 3} }},
+		Documents: func() map[catalog.State]int { return map[catalog.State]int{catalog.Published: 93, catalog.Failed: 7} },
+		Levels: func() []follow.Level {
+			return []follow.Level{{Kind: ingest.Removal, Count: 4, P50: time.Second, P95: 1500 * time.Millisecond}, {Kind: ingest.Renewal}}
+		},
+		Sources: func() []follow.Status {
+			return []follow.Status{{Source: "a", Scanned: time.Unix(1_700_000_000, 0), Held: &ingest.Held{Missing: 8, Of: 9}}, {Source: "b", Error: "not mounted"}}
+		},
 	})})
 	r := serve(s, "GET", "/metrics", "")
 	if ct := r.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/plain; version=0.0.4") {
@@ -326,6 +336,10 @@ func TestMetricsSayWhatTheyAre(t *testing.T) {
 		}
 	}
 	want := []string{
+		`footnote_change_seconds{kind="removal",quantile="0.5"} 1`,
+		`footnote_change_seconds{kind="removal",quantile="0.95"} 1.5`,
+		`footnote_changes_total{kind="content"} 0`,
+		`footnote_changes_total{kind="removal"} 4`,
 		`footnote_deliveries_ack_p99_seconds{platform="discord"} 0.25`,
 		`footnote_deliveries_last_timestamp_seconds{platform="discord"} 1.7e+09`,
 		`footnote_deliveries_received_total{platform="discord"} 7`,
@@ -333,6 +347,8 @@ func TestMetricsSayWhatTheyAre(t *testing.T) {
 		`footnote_deliveries_turned_away_total{platform="discord",why="duplicate"} 0`,
 		`footnote_deliveries_turned_away_total{platform="discord",why="error"} 1`,
 		`footnote_deliveries_turned_away_total{platform="discord",why="stale"} 2`,
+		`footnote_documents{state="failed"} 7`,
+		`footnote_documents{state="published"} 93`,
 		`footnote_handler_panics_total 0`,
 		`footnote_ledger_deliveries{state="answered"} 5`,
 		`footnote_outbox_full_total{platform="discord"} 3`,
@@ -342,6 +358,11 @@ func TestMetricsSayWhatTheyAre(t *testing.T) {
 		`footnote_questions_resumed_total 1`,
 		`footnote_questions_running 2`,
 		`footnote_questions_waiting 3`,
+		`footnote_source_failing{source="a"} 0`,
+		`footnote_source_failing{source="b"} 1`,
+		`footnote_source_held{source="a"} 8`,
+		`footnote_source_held{source="b"} 0`,
+		`footnote_source_scanned_timestamp_seconds{source="a"} 1.7e+09`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -92,7 +92,7 @@ type Record struct {
 	Revision retrieval.Revision `json:"revision,omitempty"` // of the bytes that State speaks of
 	Serving  retrieval.Revision `json:"serving,omitempty"`  // in the index; "" none
 
-	Attempts  int                `json:"attempts,omitempty"`  // on these bytes, that failed
+	Attempts int `json:"attempts,omitempty"` // on these bytes, that failed
 
 	// Rules is the access list that its source's rules gave when Revision was
 	// read. Declared is the access list of the document's own front matter, nil if
@@ -268,6 +268,17 @@ func (c *Catalog) List() []Record {
 		}
 		return strings.Compare(string(a.ID), string(b.ID))
 	})
+}
+
+// Counts counts the records by state.
+func (c *Catalog) Counts() map[State]int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := map[State]int{}
+	for _, r := range c.byID {
+		out[r.State]++
+	}
+	return out
 }
 
 // NewID returns an id for a document first seen at the path, which no other
