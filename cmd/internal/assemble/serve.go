@@ -156,7 +156,10 @@ func (s *Service) openWeb(ctx context.Context) (err error) {
 			SlackCommands: handlers["/slack/commands"], DiscordInteractions: handlers["/discord/interactions"],
 		},
 		Ready:   s.checks(),
-		Metrics: web.NewMetrics(web.Gathered{Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes}),
+		Metrics: web.NewMetrics(web.Gathered{
+			Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes,
+			Documents: s.Ingester.Catalog.Counts, Levels: s.Ingester.Loop.Levels, Sources: s.Ingester.Loop.Status,
+		}),
 		Viewer:  s.viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
 	})
 	var lc net.ListenConfig
