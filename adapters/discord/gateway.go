@@ -101,7 +101,7 @@ func permanent(err error) bool {
 // that did they are short, since what people ask in a longer gap is lost.
 func (g *gateway) keep(ctx context.Context) error {
 	p := g.a.c.pace
-	failed, soon := outbox.Backoff{Least: p.least, Most: p.most}, outbox.Backoff{Least: p.least, Most: min(p.soon, p.most)}
+	failed, soon := outbox.Backoff{Least: p.least, Most: p.most}, outbox.Backoff{Least: p.least / 10, Most: min(p.soon, p.most)}
 	for {
 		start := time.Now()
 		err := g.connect(ctx)
