@@ -10,6 +10,7 @@ import (
 	"footnote/retrieval/chunk"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
+	"footnote/retrieval/ingest/inbox"
 	"footnote/retrieval/memindex"
 )
 
@@ -18,6 +19,7 @@ import (
 type Library struct {
 	Store   *memindex.Store
 	Catalog *catalog.Catalog
+	Pushed  *inbox.Inbox // documents of other systems
 }
 
 // OpenLibrary takes the data directory.
@@ -29,6 +31,9 @@ func OpenLibrary(c config.Config) (*Library, error) {
 	l := &Library{Store: store}
 	if l.Catalog, err = catalog.Open(c.Data); err != nil {
 		return nil, errors.Join(err, store.Close())
+	}
+	if l.Pushed, err = openPushed(c); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -43,6 +48,7 @@ type Ingester struct {
 	Pipeline *ingest.Pipeline
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
+	receives bool // Pushed may get documents while it is open
 }
 
 // OpenIngester connects what ingestion needs.
@@ -66,7 +72,11 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if in.cache, err = ingest.OpenCache(c.Data, in.Models.Embedder.Info()); err != nil {
 		return err
 	}
-	in.Pipeline = ingest.New(in.Store, in.Catalog, in.Models.Embedder, ingest.Options{
+	if err = in.guardPushed(log); err != nil {
+		return err
+	}
+	in.Pipeline = ingest.New(in.Pushed.Guard(in.Store, in.pathOf), in.Catalog, in.Models.Embedder, ingest.Options{
+		Others:   []ingest.Source{in.Pushed},
 		Chunk:    chunk.Options{Strategy: chunk.Strategy(c.Chunk.Strategy), Budget: c.Chunk.Tokens},
 		Cache:    in.cache,
 		Progress: progress,
@@ -85,6 +95,9 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 	var feeds []follow.Feed
 	for i, f := range folders {
 		feeds = append(feeds, follow.Feed{Name: c.Sources[i].Name, Source: NewDocuments(c, f), Watch: f.Watch})
+	}
+	if in.FollowsPushed() {
+		feeds = append(feeds, pushFeed(in.Pushed))
 	}
 	return follow.New(in.Pipeline, feeds, follow.Options{
 		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Log: log,

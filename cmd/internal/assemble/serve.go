@@ -48,7 +48,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{App: &App{Store: l.Store}, Ingester: &Ingester{Library: l}, c: c, log: log}
+	s := &Service{App: &App{Store: l.Store}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0}, c: c, log: log}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -56,7 +56,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 }
 
 func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
-	if err = s.App.open(ctx, s.c, DefaultTop, len(s.c.Sources) > 0); err != nil {
+	if err = s.App.open(ctx, s.c, DefaultTop, len(s.c.Sources) > 0 || s.Ingester.FollowsPushed()); err != nil {
 		return err
 	}
 	s.Ingester.Models = s.Models
@@ -94,7 +94,7 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 			return err
 		}
 	}
-	return s.openWeb(ctx)
+	return s.openWeb(ctx, p.Push)
 }
 
 func slackConfig(c config.Config, s config.SlackSecrets) slack.Config {
@@ -128,7 +128,7 @@ func discordConfig(c config.Config, s config.DiscordSecrets) discord.Config {
 }
 
 // openWeb makes the web server and takes its port, if one is configured.
-func (s *Service) openWeb(ctx context.Context) (err error) {
+func (s *Service) openWeb(ctx context.Context, tokens []config.PushToken) (err error) {
 	if s.c.Web.Listen == "" {
 		return nil
 	}
@@ -149,12 +149,17 @@ func (s *Service) openWeb(ctx context.Context) (err error) {
 		}
 		boxes[discord.Platform] = func() outbox.Health { return outbox.Health{Limited: s.Discord.Health().Limited} }
 	}
+	api, err := s.newPush(tokens)
+	if err != nil {
+		return err
+	}
 	s.web = web.New(web.Options{
 		Listen: s.c.Web.Listen,
 		Mounts: web.Mounts{
 			SlackEvents: handlers["/slack/events"], SlackInteractions: handlers["/slack/interactions"],
 			SlackCommands: handlers["/slack/commands"], DiscordInteractions: handlers["/discord/interactions"],
 		},
+		API:     api,
 		Ready:   s.checks(),
 		Metrics: web.NewMetrics(web.Gathered{
 			Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes,
@@ -296,8 +301,13 @@ func (s *Service) Address() string {
 func (s *Service) Run(ctx context.Context, say func(string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Desk.Run(ctx) })
+	if s.Ingester.FollowsPushed() {
+		say("documents of other systems: kept up with")
+	}
 	if len(s.c.Sources) > 0 {
 		say(fmt.Sprintf("sources: %d, kept up with", len(s.c.Sources)))
+	}
+	if len(s.c.Sources) > 0 || s.Ingester.FollowsPushed() {
 		g.Go(func() error { return s.Ingester.Loop.Run(ctx) })
 	}
 	if s.web != nil {

@@ -316,7 +316,13 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 	}
 	show := p.renderer()
 	for _, r := range found {
-		if err := in.Between(func() error { return in.Pipeline.Remove(ctx, r.ID) }); err != nil {
+		remove := func() error {
+			if err := in.RemovePushed(r.Path); err != nil {
+				return err
+			}
+			return in.Pipeline.Remove(ctx, r.ID)
+		}
+		if err := in.Between(remove); err != nil {
 			return err
 		}
 		if err := p.print("removed %s %s\n", r.ID, show.Path(r.Path)); err != nil {

@@ -49,7 +49,7 @@ func (p *program) runServe(ctx context.Context) (err error) {
 		return err
 	}
 	idle := platforms.Slack == nil && platforms.Discord == nil
-	if idle && len(c.Sources) == 0 {
+	if idle && len(c.Sources) == 0 && len(platforms.Push) == 0 {
 		return usage(errNoPlatform)
 	}
 	log := p.logger(c)
@@ -68,7 +68,7 @@ func (p *program) runServe(ctx context.Context) (err error) {
 	}
 	say(fmt.Sprintf("index: %d documents; stop with Ctrl-C", n))
 	if idle {
-		say("no chat platform is configured: sources are kept up with, and footnote ask answers")
+		say("no chat platform is configured: documents are kept up with, and footnote ask answers")
 	}
 	o, err := listenOperator(ctx, c.Data, s, log)
 	if err != nil {

@@ -78,6 +78,7 @@ type Config struct {
 	}
 	Slack   Slack
 	Discord Discord
+	Push    map[string]PushToken // by name; the secrets come from Platforms
 	Web     struct {
 		Listen    string // host:port, "" no HTTP
 		PublicURL string // address of the source viewer as people reach it, "" no viewer
@@ -134,7 +135,7 @@ func (c *Config) settings() []setting {
 		whole("serve.queue", &c.Serve.Queue, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
-	}, append(c.Slack.settings(), c.Discord.settings()...)...)
+	}, slices.Concat(c.Slack.settings(), c.Discord.settings(), c.pushSettings())...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.
@@ -272,7 +273,7 @@ func Unknown(environ []string) []string {
 	var out []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, "FOOTNOTE_") && !slices.Contains(known, name) {
+		if strings.HasPrefix(name, "FOOTNOTE_") && !slices.Contains(known, name) && !isPushToken(name) {
 			out = append(out, name)
 		}
 	}
@@ -287,7 +288,7 @@ func Public(environ []string) []string {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		secret := slices.ContainsFunc(secrets, func(s string) bool { return name == s || name == s+"_FILE" })
-		if !secret && (strings.HasPrefix(name, "FOOTNOTE_") || strings.HasPrefix(name, "XDG_") || name == "HOME") {
+		if !secret && !isPushToken(name) && (strings.HasPrefix(name, "FOOTNOTE_") || strings.HasPrefix(name, "XDG_") || name == "HOME") {
 			out = append(out, e)
 		}
 	}

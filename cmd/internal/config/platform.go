@@ -136,6 +136,7 @@ var secrets = []string{slackBotToken, slackAppToken, slackSigningSecret, discord
 type Platforms struct {
 	Slack   *SlackSecrets
 	Discord *DiscordSecrets
+	Push    []PushToken // none: the push API is not served
 	// Warnings are what works but should not stay so.
 	Warnings []string
 }
@@ -172,6 +173,7 @@ func (c Config) Platforms(env Lookup) (Platforms, error) {
 		out.Discord = &DiscordSecrets{s[discordToken], s[discordPublicKey]}
 		c.checkDiscord(*out.Discord, given, &p)
 	}
+	out.Push = c.pushTokens(env, &p)
 	if c.Web.PublicURL != "" && c.Web.Listen == "" {
 		p.add("web.listen", "is not set, and the source viewer of web.public_url listens there", "host:port")
 	}

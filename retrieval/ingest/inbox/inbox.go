@@ -104,12 +104,13 @@ type Inbox struct {
 	folder  folder
 	o       Options
 	damaged []string
-	changed chan struct{}
+	changed chan struct{} // holds one: notices has something new
 
 	mu      sync.RWMutex // written under: names in the folder, and all below
 	entries map[string]Entry
 	total   int64
-	owing   bool // a rename or removal may not be on the disk yet
+	owing   bool            // a rename or removal may not be on the disk yet
+	notices map[string]bool // ids that changed and nobody was told of, and whether that is urgent
 }
 
 // Open opens the inbox in the directory and makes it if it is absent. root
@@ -124,7 +125,7 @@ func Open(dir, root string, o Options) (*Inbox, error) {
 }
 
 func open(f folder, root string, o Options) (*Inbox, error) {
-	b := &Inbox{root: root, folder: f, o: o.filled(), changed: make(chan struct{}, 1), entries: map[string]Entry{}}
+	b := &Inbox{root: root, folder: f, o: o.filled(), changed: make(chan struct{}, 1), entries: map[string]Entry{}, notices: map[string]bool{}}
 	names, err := f.names()
 	if err != nil {
 		return nil, fmt.Errorf("opening the inbox: %w", err)
@@ -169,10 +170,37 @@ func (b *Inbox) load(name string) error {
 // the sender has to send again.
 func (b *Inbox) Damaged() []string { return slices.Clone(b.damaged) }
 
-// Changed receives after one or more changes that nobody has received for.
-func (b *Inbox) Changed() <-chan struct{} { return b.changed }
+// Watch calls changed with the path of each document that changes, until ctx
+// is done. It is urgent if only who may read it changes, or if it is gone: that
+// is quickly done. One Watch at a time is told.
+func (b *Inbox) Watch(ctx context.Context, changed func(path string, urgent bool)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.changed:
+		}
+		for id, urgent := range b.taken() {
+			changed(b.PathOf(id), urgent)
+		}
+	}
+}
 
-func (b *Inbox) tell() {
+// taken takes the notices.
+func (b *Inbox) taken() map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.notices
+	b.notices = map[string]bool{}
+	return all
+}
+
+// tell notes a change. The caller holds mu.
+func (b *Inbox) tell(id string, urgent bool) {
+	if before, known := b.notices[id]; known {
+		urgent = urgent && before // content has to be taken in as well
+	}
+	b.notices[id] = urgent
 	select {
 	case b.changed <- struct{}{}:
 	default:
@@ -288,7 +316,7 @@ func (b *Inbox) place(name string, e Entry, when Condition) (Entry, Change, erro
 		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
 	}
 	b.entries[e.ID], b.total, b.owing = e, b.total+e.Size-old.Size, true
-	b.tell()
+	b.tell(e.ID, held && old.Revision() == e.Revision())
 	change := Created
 	if held {
 		change = Updated
@@ -345,8 +373,16 @@ func (b *Inbox) Delete(id string, when Condition) error {
 	}
 	delete(b.entries, id)
 	b.total, b.owing = b.total-old.Size, true
-	b.tell()
+	b.tell(id, true)
 	return b.settle()
+}
+
+// Drop is Delete for whoever does not care whether it was there.
+func (b *Inbox) Drop(id string) error {
+	if err := b.Delete(id, Condition{}); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // interruptible ends reading at the end of ctx.

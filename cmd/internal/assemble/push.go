@@ -1,0 +1,76 @@
+package assemble
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+
+	"footnote/adapters/web/push"
+	"footnote/cmd/internal/config"
+	"footnote/deploy"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest/follow"
+	"footnote/retrieval/ingest/inbox"
+)
+
+// pushRoot begins the paths of documents of other systems, and is the name of
+// their source: no folder of the configuration can have it.
+const pushRoot = "push:"
+
+func openPushed(c config.Config) (*inbox.Inbox, error) {
+	return inbox.Open(filepath.Join(c.Data, "inbox", "push"), pushRoot, inbox.Options{MaxBytes: int64(c.Ingest.MaxMegabytes) << 20})
+}
+
+// guardPushed puts in force what the last process may have left undone.
+func (in *Ingester) guardPushed(log *slog.Logger) error {
+	if n := len(in.Pushed.Damaged()); n > 0 {
+		log.Error("pushed documents were damaged and set aside: their senders must send them again", "documents", n)
+	}
+	return in.Pushed.EnforceAll(context.Background(), in.Store)
+}
+
+func (in *Ingester) pathOf(id retrieval.DocumentID) string {
+	rec, _ := in.Catalog.Get(id)
+	return rec.Path
+}
+
+// FollowsPushed reports that there are pushed documents, or may be soon.
+func (in *Ingester) FollowsPushed() bool {
+	return in.receives || len(in.Pushed.List("", "", 1)) > 0
+}
+
+// pushFeed follows the inbox.
+func pushFeed(b *inbox.Inbox) follow.Feed {
+	return follow.Feed{Name: pushRoot, Source: b, Watch: func(ctx context.Context, changed func(follow.Change)) error {
+		return b.Watch(ctx, func(path string, urgent bool) { changed(follow.Change{Path: path, Urgent: urgent}) })
+	}}
+}
+
+// newPush makes the push API, nil without a token.
+func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
+	if len(tokens) == 0 {
+		return nil, nil
+	}
+	o := push.Options{
+		Box: s.Ingester.Pushed, Known: s.Ingester.Catalog.At, Description: deploy.OpenAPI, Log: s.log,
+		Enforce: func(ctx context.Context, doc catalog.Record, id string) error {
+			return s.Ingester.Pushed.Enforce(ctx, s.Store, doc.ID, id)
+		},
+	}
+	for _, t := range tokens {
+		o.Tokens = append(o.Tokens, push.Token{Secret: t.Secret.Reveal(), Prefix: t.Prefix, Grants: t.MayGrant})
+	}
+	return push.New(o)
+}
+
+// RemovePushed takes a document out of the inbox, if its path is of that, so
+// that no later pass takes it in again.
+func (l *Library) RemovePushed(path string) error {
+	id, ok := l.Pushed.IDOf(path)
+	if !ok {
+		return nil
+	}
+	return l.Pushed.Drop(id)
+}
