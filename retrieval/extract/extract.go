@@ -34,8 +34,10 @@ import (
 	"footnote/retrieval/analysis"
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/draft"
 	"footnote/retrieval/extract/office"
 	"footnote/retrieval/extract/pdf"
+	"footnote/retrieval/extract/tika"
 	"footnote/retrieval/extract/xlsx"
 )
 
@@ -52,6 +54,7 @@ type Source struct {
 	Data     []byte
 	Password string        // opens what is encrypted, "" none
 	Limits   bounds.Limits // zero: the defaults
+	Tika     *tika.Server  // reads what no format here does, nil: nobody
 }
 
 // Error says why a document could not be read, in words for an operator.
@@ -125,6 +128,22 @@ func Supported(name string) bool {
 	return false
 }
 
+// readByTika reads a document as the XHTML that a Tika server makes of it. No
+// byte of it leads back to the source.
+func readByTika(ctx context.Context, src Source) (doctree.Tree, error) {
+	text, err := src.Tika.XHTML(ctx, src.Path, src.Data, src.Limits)
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	t, err := parseHTML(ctx, input{text: strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\ufffd"), limits: src.Limits})
+	if err != nil {
+		return doctree.Tree{}, err
+	}
+	d := draft.New(src.Limits, false)
+	graft(d, t, 0)
+	return d.Tree(t.Title, nil)
+}
+
 func ending(name string) string {
 	base := path.Base(strings.ReplaceAll(name, "\\", "/"))
 	if strings.HasPrefix(base, ".") {
@@ -190,6 +209,9 @@ func Extract(ctx context.Context, src Source) (tree doctree.Tree, err error) {
 		return doctree.Tree{}, err
 	}
 	f, err := byName(src.Path)
+	if err != nil && src.Tika != nil && tika.Reads(src.Path) {
+		f, err = format{name: strings.TrimPrefix(ending(src.Path), "."), read: readByTika}, nil
+	}
 	if err != nil {
 		return doctree.Tree{}, err
 	}

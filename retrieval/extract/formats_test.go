@@ -8,6 +8,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/tika"
 )
 
 // blocks writes the leaves of a tree as lines: place, kind and text.
@@ -283,6 +287,41 @@ func TestFormatsThatAreNotReadSayWhatToDo(t *testing.T) {
 		_, err := extract.Extract(context.Background(), extract.Source{Path: file, Data: []byte("x")})
 		if extract.Supported(file) || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestATikaServerReadsOtherFormats(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		if string(data) != "old bytes" {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		}
+		_, _ = io.WriteString(w, "<html><head><title>Staff rules</title></head><body><h1>Leave</h1><p>Thirty days.</p><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>")
+	}))
+	t.Cleanup(server.Close)
+	other, err := tika.New(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := extract.Extract(context.Background(), extract.Source{Path: "in/old.doc", Data: []byte("old bytes"), Tika: other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(" heading: Leave\n paragraph: Thirty days.\n headrow: a | b\n row: 1 | 2\n", blocks(tr)); diff != "" || tr.Format != "doc" || tr.Title != "Staff rules" {
+		t.Error(diff, tr.Format, tr.Title)
+	}
+	for path, want := range map[string]string{"a.docx": "not a Word document", "a.png": "unsupported format", "a.odt": "cannot read it"} {
+		if _, err := extract.Extract(context.Background(), extract.Source{Path: path, Data: []byte("x"), Tika: other}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	mailed := mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "Content-Disposition: attachment; filename=a.doc", "", "x", "--b--")
+	for _, s := range []*tika.Server{nil, other} {
+		members, err := extract.Members(context.Background(), extract.Source{Path: "a.eml", Data: []byte(mailed), Tika: s})
+		if err != nil || (len(members) == 1) != (s != nil) {
+			t.Error(members, err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func openMail(ctx context.Context, src Source) (*message, string, error) {
 		}
 		src.Data = []byte(d.text)
 	}
-	m := &message{ctx: ctx, src: src, d: draft.New(src.Limits, false)}
+	m := &message{ctx: ctx, src: src, d: draft.New(src.Limits, false), held: holding{also: src.also()}}
 	title, err := m.message(src.Data)
 	return m, title, err
 }
@@ -322,7 +322,7 @@ func (m *message) page(text string) error {
 	if err != nil {
 		return err
 	}
-	m.graft(t, 6)
+	graft(m.d, t, 6)
 	return m.d.Err()
 }
 
@@ -374,27 +374,27 @@ func extensionOf(kind string) string {
 }
 
 // graft writes the blocks of another tree, its headings below a level.
-func (m *message) graft(t doctree.Tree, level int) {
+func graft(d *draft.Document, t doctree.Tree, level int) {
 	for _, s := range t.Sections {
 		for _, b := range s.Blocks {
-			m.block(&t, b, level+s.Level)
+			graftBlock(d, &t, b, level+s.Level)
 		}
-		m.d.Break()
+		d.Break()
 	}
 }
 
-func (m *message) block(t *doctree.Tree, b doctree.Block, level int) {
+func graftBlock(d *draft.Document, t *doctree.Tree, b doctree.Block, level int) {
 	if len(b.Parts) > 0 && (b.Kind == doctree.List || b.Kind == doctree.Table) {
-		m.d.Break()
+		d.Break()
 		for _, p := range b.Parts {
-			m.block(t, p, level)
+			graftBlock(d, t, p, level)
 		}
 		return
 	}
 	text := t.Plain(b.Span.FromByte, b.Span.ToByte)
 	if b.Kind == doctree.Heading {
-		m.d.Heading(level, text)
+		d.Heading(level, text)
 		return
 	}
-	m.d.Add(b.Kind, text)
+	d.Add(b.Kind, text)
 }

@@ -11,6 +11,7 @@ import (
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/draft"
+	"footnote/retrieval/extract/tika"
 )
 
 // Member is a document within another: an attachment of a mail, a file of an
@@ -57,15 +58,24 @@ func Members(ctx context.Context, src Source) (members []Member, err error) {
 	return nil, nil
 }
 
+// also are the names that are read besides those of the formats here.
+func (s Source) also() func(string) bool {
+	if s.Tika == nil {
+		return nil
+	}
+	return tika.Reads
+}
+
 // holding gathers members under names of their own.
 type holding struct {
 	members []Member
+	also    func(name string) bool // other names that are read, nil none
 	taken   map[string]bool
 	left    []string // of formats that are not read
 }
 
 func (h *holding) add(name string, read func(context.Context) ([]byte, error)) {
-	if name = memberName(name); !Supported(name) || name == "" {
+	if name = memberName(name); name == "" || !Supported(name) && (h.also == nil || !h.also(name)) {
 		h.left = append(h.left, name)
 		return
 	}
@@ -156,7 +166,7 @@ func openZip(src Source) (*holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &holding{}
+	h := &holding{also: src.also()}
 	shown := legible(a.Names())
 	for i, name := range a.Names() {
 		base := path.Base(name)

@@ -18,6 +18,7 @@ import (
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/tika"
 )
 
 // Version changes whenever this package would publish the same chunks in
@@ -32,6 +33,7 @@ type Options struct {
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
 	Limits   bounds.Limits                    // of what one document may unfold to
+	Tika     *tika.Server                     // reads what no format of ours does; nil: nobody
 	Password func(path string) string         // opens encrypted documents; nil: none does
 	Progress func(Event)                      // called one at a time, must not block
 	Now      func() time.Time                 // time.Now

@@ -27,7 +27,7 @@ func (r *run) parse(ctx context.Context, j *job) error {
 	tree, err := guarded(limited, func() (doctree.Tree, error) {
 		return r.extract(limited, extract.Source{
 			Path: cmp.Or(j.content.Name, j.rec.Path), Data: j.content.Data,
-			Password: r.options.Password(j.rec.Path), Limits: r.options.Limits,
+			Password: r.options.Password(j.rec.Path), Limits: r.options.Limits, Tika: r.options.Tika,
 		})
 	})
 	if err != nil {

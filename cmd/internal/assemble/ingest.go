@@ -3,6 +3,7 @@ package assemble
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"footnote/cmd/internal/config"
@@ -75,11 +76,19 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if err = in.guardPushed(log); err != nil {
 		return err
 	}
+	passwords, err := config.DocumentPasswords(os.LookupEnv)
+	if err != nil {
+		return err
+	}
 	in.Pipeline = ingest.New(in.Pushed.Guard(in.Store, in.pathOf), in.Catalog, in.Models.Embedder, ingest.Options{
 		Others:   []ingest.Source{in.Pushed},
 		Chunk:    chunk.Options{Strategy: chunk.Strategy(c.Chunk.Strategy), Budget: c.Chunk.Tokens},
 		Cache:    in.cache,
 		Progress: progress,
+		Timeout:  c.Ingest.Extract.Timeout(),
+		Limits:   c.Ingest.Extract.Limits(),
+		Password: passwords,
+		Tika:     tikaServer(c),
 	})
 	in.Loop, err = in.NewLoop(c, log)
 	return err

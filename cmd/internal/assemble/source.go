@@ -12,28 +12,63 @@ import (
 	"footnote/adapters/files"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval/extract"
+	"footnote/retrieval/extract/tika"
 	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/unpack"
 )
 
 // Documents is a folder without the files of formats that are not read, which
 // it counts: a picture beside a document is no failed document. Footnote's own
-// files are no documents either, wherever they lie.
+// files are no documents either, wherever they lie. What mails and archives hold
+// are documents of their own.
 type Documents struct {
+	*unpack.Source
+	folder *folder
+}
+
+// NewDocuments makes the source of a folder.
+func NewDocuments(c config.Config, f *files.Folder) *Documents {
+	inner := &folder{Folder: f, own: own{[]string{c.PeopleFile(), c.File}, c.Data}, others: c.Ingest.Extract.Tika != ""}
+	return &Documents{unpack.New(inner, Unpacking(c)), inner}
+}
+
+// Unpacking bounds what mails and archives may hold.
+func Unpacking(c config.Config) unpack.Options {
+	return unpack.Options{Limits: c.Ingest.Extract.Limits(), Timeout: c.Ingest.Extract.Timeout(), Tika: tikaServer(c)}
+}
+
+// tikaServer is the one that is configured, nil if none is. The configuration
+// has seen to the address.
+func tikaServer(c config.Config) *tika.Server {
+	if c.Ingest.Extract.Tika == "" {
+		return nil
+	}
+	s, err := tika.New(c.Ingest.Extract.Tika)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// LeftOut counts what the last listing left out, by ending.
+func (s *Documents) LeftOut() map[string]int {
+	s.folder.mu.Lock()
+	defer s.folder.mu.Unlock()
+	return maps.Clone(s.folder.leftOut)
+}
+
+type folder struct {
 	*files.Folder
-	own own
+	own    own
+	others bool // formats that only a Tika server reads are documents, too
 
 	mu      sync.Mutex
 	leftOut map[string]int // by ending
 }
 
-// NewDocuments makes the source of a folder.
-func NewDocuments(c config.Config, f *files.Folder) *Documents {
-	return &Documents{Folder: f, own: own{[]string{c.PeopleFile(), c.File}, c.Data}}
-}
-
 // Items lists the documents of the folder. A file named outright, and faults
 // of anything but a plain file, stay.
-func (s *Documents) Items(ctx context.Context) ([]ingest.Item, error) {
+func (s *folder) Items(ctx context.Context) ([]ingest.Item, error) {
 	items, err := s.Folder.Items(ctx)
 	left := map[string]int{}
 	mine := s.own.below(s.Root())
@@ -41,7 +76,7 @@ func (s *Documents) Items(ctx context.Context) ([]ingest.Item, error) {
 		if mine(it.Path) {
 			return true
 		}
-		if it.Path == s.Root() || extract.Supported(it.Path) || it.Fault != nil && !plainFile(it.Path) {
+		if it.Path == s.Root() || extract.Supported(it.Path) || s.others && tika.Reads(it.Path) || it.Fault != nil && !plainFile(it.Path) {
 			return false
 		}
 		left[strings.ToLower(filepath.Ext(it.Path))]++
@@ -51,13 +86,6 @@ func (s *Documents) Items(ctx context.Context) ([]ingest.Item, error) {
 	defer s.mu.Unlock()
 	s.leftOut = left
 	return items, err
-}
-
-// LeftOut counts what the last listing left out, by ending.
-func (s *Documents) LeftOut() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.leftOut)
 }
 
 // own is what footnote keeps for itself and what may lie among documents.

@@ -66,6 +66,7 @@ type Config struct {
 	}
 	Ingest struct {
 		MaxMegabytes int // greatest size of a file
+		Extract      Extract
 	}
 	Sources []Source
 	Sync    struct {
@@ -102,6 +103,7 @@ func Default() Config {
 	c.Answer.Sources, c.Answer.Sentences = 4, 3
 	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
 	c.Ingest.MaxMegabytes = 50
+	c.Ingest.Extract = defaultExtract
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
 	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 200, 120, 20
@@ -135,7 +137,7 @@ func (c *Config) settings() []setting {
 		whole("serve.queue", &c.Serve.Queue, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
-	}, slices.Concat(c.Slack.settings(), c.Discord.settings(), c.pushSettings())...)
+	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Discord.settings(), c.pushSettings())...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.

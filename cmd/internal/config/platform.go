@@ -130,7 +130,7 @@ const (
 	discordPublicKey   = "FOOTNOTE_DISCORD_PUBLIC_KEY"
 )
 
-var secrets = []string{slackBotToken, slackAppToken, slackSigningSecret, discordToken, discordPublicKey}
+var secrets = []string{slackBotToken, slackAppToken, slackSigningSecret, discordToken, discordPublicKey, documentPasswords}
 
 // Platforms are the chat platforms that are configured; nil ones are not.
 type Platforms struct {

@@ -29,12 +29,14 @@ import (
 
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/tika"
 	"footnote/retrieval/ingest"
 )
 
 // Options bound the work. The zero value of a field is its default.
 type Options struct {
 	Limits  bounds.Limits
+	Tika    *tika.Server  // reads formats of members that nothing else reads; nil: nobody
 	Timeout time.Duration // for listing one file with all below it: 2 minutes
 }
 
@@ -188,7 +190,7 @@ type walk struct {
 // file lists the members of one that lies at a depth from 1.
 func (w *walk) file(path string, data []byte, depth int) error {
 	limits := w.s.options.Limits
-	members, err := extract.Members(w.ctx, extract.Source{Path: path, Data: data, Limits: limits})
+	members, err := extract.Members(w.ctx, extract.Source{Path: path, Data: data, Limits: limits, Tika: w.s.options.Tika})
 	if err != nil {
 		return err
 	}
@@ -295,7 +297,7 @@ func (s *Source) openFile(ctx context.Context, file string) (opened, error) {
 		return opened{}, err
 	}
 	o = opened{path: file, modified: content.Modified}
-	o.members, err = extract.Members(ctx, extract.Source{Path: file, Data: content.Data, Limits: s.options.Limits})
+	o.members, err = extract.Members(ctx, extract.Source{Path: file, Data: content.Data, Limits: s.options.Limits, Tika: s.options.Tika})
 	var reason *extract.Error
 	if errors.As(err, &reason) {
 		return opened{}, &ingest.Fault{Reason: reason.Reason, Retryable: reason.Retryable}
@@ -324,7 +326,7 @@ func (s *Source) member(ctx context.Context, path string, members []extract.Memb
 			return data, err
 		}
 		path, rest = path+"/"+m.Name, rest[len(m.Name)+1:]
-		if members, err = extract.Members(ctx, extract.Source{Path: path, Data: data, Limits: s.options.Limits}); err != nil {
+		if members, err = extract.Members(ctx, extract.Source{Path: path, Data: data, Limits: s.options.Limits, Tika: s.options.Tika}); err != nil {
 			return nil, err
 		}
 	}
