@@ -202,7 +202,7 @@ func parsePeople(data []byte) (peopleFile, error) {
 	switch err := d.Decode(&f); {
 	case errors.As(err, &t):
 		for _, e := range t.Errors {
-			problems = append(problems, unknownKey.ReplaceAllString(e, "unknown key $1"))
+			problems = append(problems, inWords(e))
 		}
 	case err != nil && !errors.Is(err, io.EOF):
 		return peopleFile{}, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
@@ -225,6 +225,18 @@ func parsePeople(data []byte) (peopleFile, error) {
 	}
 	return peopleFile{}, errors.Join(errs...)
 }
+
+// inWords says a decoder's problem without the decoder's own terms.
+func inWords(problem string) string {
+	problem = unknownKey.ReplaceAllString(problem, "unknown key $1")
+	problem = twice.ReplaceAllString(problem, "$1 is given twice, also in line $2")
+	return misfit.ReplaceAllString(problem, "something else belongs here; write for example ada: {name: Ada Lim, groups: [security]}")
+}
+
+var (
+	twice  = regexp.MustCompile(`mapping key "([^"]*)" already defined at line (\d+)`)
+	misfit = regexp.MustCompile("cannot unmarshal !!\\w+( `[^`]*`)? into \\S+")
+)
 
 var unknownKey = regexp.MustCompile(`field (\S+) not found in type [\w.]+`)
 

@@ -141,7 +141,8 @@ line 10: the room "s" needs either everyone: true or members
 line 11: the room "t" has the member "zoe", who is not among the people`,
 		},
 		{"a number for a name", "people:\n  007: {}\n", "line 2: a text is needed here, for example ada; put numbers in quotes"},
-		{"twice the same person", "people:\n  ada: {}\n  ada: {guest: true}\n", `line 3: mapping key "ada" already defined at line 2`},
+		{"a person that is a list", "people:\n  ada: [x]\n", "line 2: something else belongs here; write for example ada: {name: Ada Lim, groups: [security]}"},
+		{"twice the same person", "people:\n  ada: {}\n  ada: {guest: true}\n", `line 3: ada is given twice, also in line 2`},
 		{"a second document", "people: {ada: {}}\n---\npeople: {eve: {}}\n", "the file holds more than one YAML document"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

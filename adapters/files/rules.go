@@ -240,13 +240,20 @@ func emptyValue(n *yaml.Node) int {
 func plain(err error) error {
 	var t *yaml.TypeError
 	if errors.As(err, &t) {
-		return errors.New(unknownKey.ReplaceAllString(strings.Join(t.Errors, "; "), "unknown key $1"))
+		text := unknownKey.ReplaceAllString(strings.Join(t.Errors, "; "), "unknown key $1")
+		text = twice.ReplaceAllString(text, "$1 is given twice, also in line $2")
+		return errors.New(misfit.ReplaceAllString(text, "something else belongs here"))
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// unknownKey finds the decoder's words for a key that the format lacks.
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type [\w.]+`)
+// These find the decoder's words for a key that the format lacks, for one that
+// is there twice, and for a value of another kind.
+var (
+	unknownKey = regexp.MustCompile(`field (\S+) not found in type [\w.]+`)
+	twice      = regexp.MustCompile(`mapping key "([^"]*)" already defined at line (\d+)`)
+	misfit     = regexp.MustCompile("cannot unmarshal !!\\w+( `[^`]*`)? into \\S+")
+)
 
 // principals is an access list in YAML: one principal or a list.
 type principals struct{ acl.List }

@@ -114,6 +114,7 @@ func TestRefusals(t *testing.T) {
 		{"a list of numbers", "a.md", "---\naccess: [1]\n---\nx", "access must be given once"},
 		{"two lists", "a.md", "---\naccess: [a]\nAccess: [b]\n---\nx", "access"},
 		{"a list in broken YAML", "a.md", "---\ntitle: a: b\naccess: [hr]\n---\nx", "front matter with an access list cannot be read"},
+		{"a list twice", "a.md", "---\naccess: [hr]\naccess: [it]\n---\nx", "front matter with an access list cannot be read (line 2: access is given twice, also in line 1)"},
 		{"a list in TOML", "a.md", "+++\naccess = [\"hr\"]\n+++\nx", "front matter with an access list cannot be read"},
 		{"a list in front matter without end", "a.txt", "---\naccess: [hr]\ntext\n", "does not end"},
 	} {

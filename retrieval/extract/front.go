@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -56,11 +57,24 @@ func readFront(text string) (front, error) {
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal([]byte(body), &values); err != nil {
-		return f.loose(body, err)
+		return f.loose(body, errors.New(inWords(err)))
 	}
 	f.values = values
 	return f, f.take()
 }
+
+// inWords is a decoder's error in one line, without the decoder's own terms.
+func inWords(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "unmarshal errors:\n  "), "\n  ", "; ")
+	text = twice.ReplaceAllString(text, "$1 is given twice, also in line $2")
+	return misfit.ReplaceAllString(text, "what stands here is not of the right kind")
+}
+
+var (
+	twice  = regexp.MustCompile(`mapping key "([^"]*)" already defined at line (\d+)`)
+	misfit = regexp.MustCompile("cannot unmarshal !!\\w+( `[^`]*`)? into \\S+")
+)
 
 // unclosed refuses an opening line that never ends, if an access list follows.
 func unclosed(rest string) error {
