@@ -26,9 +26,10 @@ const (
 
 // marks are the signs that questions are worked on, by the question's key.
 type marks struct {
-	a  *Adapter
-	mu sync.Mutex
-	m  map[string]*mark
+	a    *Adapter
+	mu   sync.Mutex
+	m    map[string]*mark
+	over map[string]bool // have been ended
 }
 
 // mark is the sign of one question: a status, or else a reaction. Both are
@@ -43,8 +44,10 @@ type mark struct {
 	running          bool // held by mu of marks
 }
 
-// start shows that a question is worked on. It returns at once.
-func (s *marks) start(key string, q question) {
+// start shows that a question is worked on. It returns at once. Unless it is
+// answered again, nothing is shown for one that was ended before: whoever took
+// it may come here after its answer, and the sign would stay for ever.
+func (s *marks) start(key string, q question, again bool) {
 	if q.TS == "" || q.Kind != kindRoom && q.Kind != kindDM {
 		return
 	}
@@ -53,7 +56,7 @@ func (s *marks) start(key string, q question) {
 	if s.m == nil {
 		s.m = map[string]*mark{}
 	}
-	if s.m[key] != nil {
+	if s.m[key] != nil || s.over[key] && !again {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +164,7 @@ func (s *marks) clear(call func() error) {
 // run notes that the question is being answered, and waits for the first
 // attempt to show that. It reports whether there is a sign, or needs none.
 func (s *marks) run(ctx context.Context, key string, q question) bool {
-	s.start(key, q)
+	s.start(key, q, true)
 	s.mu.Lock()
 	m := s.m[key]
 	if m != nil {
@@ -200,6 +203,10 @@ func (s *marks) end(key string, spoke bool) {
 	s.mu.Lock()
 	m := s.m[key]
 	delete(s.m, key)
+	if s.over == nil {
+		s.over = map[string]bool{}
+	}
+	room(s.over)[key] = true
 	s.mu.Unlock()
 	if m == nil {
 		return

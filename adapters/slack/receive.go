@@ -192,7 +192,7 @@ func (a *Adapter) delivery(q question, key string) ledger.Delivery {
 func (a *Adapter) welcomed(q question, key string, v desk.Verdict) {
 	switch v {
 	case desk.Accepted:
-		a.marks.start(key, q)
+		a.marks.start(key, q, false)
 	case desk.Duplicate:
 	default:
 		a.background(func(ctx context.Context) { a.tell(ctx, q, v.Text()) })

@@ -641,7 +641,7 @@ func TestC10Health(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, slacktest.WithPingEvery(30*time.Millisecond))
 	s.AddFault(slacktest.Fault{Route: "chat.postMessage", Calls: slacktest.First(1), Status: 429, RetryAfter: "1"})
-	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 300 * time.Millisecond }))
+	p := start(t, s, newStore(t, handbook), with(func(c *slack.Config) { c.Silence = 3 * time.Second }))
 	q := s.Mention("U0ADA", "C0GENERAL", qHandbook, slacktest.Delivery{NewIDs: 2})
 	p.answer(q)
 	p.quiet()
