@@ -38,6 +38,14 @@ type served struct {
 // environment, and waits until it is connected.
 func serve(t *testing.T, file string, env ...string) *served {
 	t.Helper()
+	s := start(t, file, env...)
+	s.line("connected by ", "ready for deliveries")
+	return s
+}
+
+// start is serve without a chat platform.
+func start(t *testing.T, file string, env ...string) *served {
+	t.Helper()
 	s := &served{t: t, cmd: program(t, "", "serve", "--config", file), said: make(chan struct{}), ended: make(chan error, 1)}
 	s.cmd.Env = append(s.cmd.Env, env...)
 	out, err := s.cmd.StderrPipe()
@@ -50,7 +58,6 @@ func serve(t *testing.T, file string, env ...string) *served {
 	go s.read(out)
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	s.address = strings.TrimPrefix(s.line("HTTP: listening on "), "footnote: HTTP: listening on ")
-	s.line("connected by ", "ready for deliveries")
 	return s
 }
 

@@ -56,7 +56,7 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 	o := push.Options{
 		Box: s.Ingester.Pushed, Known: s.Ingester.Catalog.At, Description: deploy.OpenAPI, Log: s.log,
 		Enforce: func(ctx context.Context, doc catalog.Record, id string) error {
-			return s.Ingester.Pushed.Enforce(ctx, s.Store, doc.ID, id)
+			return s.Ingester.Pushed.Enforce(ctx, s.Store, doc, id)
 		},
 	}
 	for _, t := range tokens {

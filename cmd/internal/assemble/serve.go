@@ -159,13 +159,13 @@ func (s *Service) openWeb(ctx context.Context, tokens []config.PushToken) (err e
 			SlackEvents: handlers["/slack/events"], SlackInteractions: handlers["/slack/interactions"],
 			SlackCommands: handlers["/slack/commands"], DiscordInteractions: handlers["/discord/interactions"],
 		},
-		API:     api,
-		Ready:   s.checks(),
+		API:   api,
+		Ready: s.checks(),
 		Metrics: web.NewMetrics(web.Gathered{
 			Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes,
 			Documents: s.Ingester.Catalog.Counts, Levels: s.Ingester.Loop.Levels, Sources: s.Ingester.Loop.Status,
 		}),
-		Viewer:  s.viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
+		Viewer: s.viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
 	})
 	var lc net.ListenConfig
 	if s.listener, err = lc.Listen(ctx, "tcp", s.c.Web.Listen); err != nil {

@@ -9,6 +9,7 @@ import (
 	"footnote/acl"
 	"footnote/acl/system"
 	"footnote/retrieval"
+	"footnote/retrieval/catalog"
 )
 
 // errTakenBack says that a run brought what the inbox does not hold any more.
@@ -97,25 +98,35 @@ func both(a, b acl.List) acl.List {
 	return acl.NewList(slices.DeleteFunc(a.Principals(), func(p acl.Principal) bool { return !slices.Contains(names, p) })...)
 }
 
-// Enforce brings every generation that can be opened down to what the inbox
-// says of the document: gone if the inbox does not hold it, else for nobody
-// whom the inbox does not name. It adds nobody: what is new comes in with the
-// next run. It does not wait for a run.
-func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, doc retrieval.DocumentID, id string) error {
+// Enforce puts in force what the inbox says of the document in every generation
+// that can be opened: gone if the inbox does not hold it; under its list where
+// the very content is published that the inbox holds; else for nobody whom the
+// inbox does not name, and what is new comes in with the next run. It does not
+// wait for a run. rec is what the catalog says of the document; s is the store
+// itself, not one of Guard.
+func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Record, id string) error {
 	return b.each(ctx, s, func(g retrieval.Generation) error {
-		e, held := b.Get(id)
+		b.mu.RLock() // a later list is put in force after this one
+		defer b.mu.RUnlock()
+		e, held := b.entries[id]
 		if !held {
-			return g.Remove(ctx, doc)
+			return g.Remove(ctx, rec.ID)
 		}
 		infos, err := g.Documents(ctx, system.Grant())
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(infos, func(d retrieval.DocumentInfo) bool { return d.ID == doc })
+		i := slices.IndexFunc(infos, func(d retrieval.DocumentInfo) bool { return d.ID == rec.ID })
 		if i < 0 {
 			return nil
 		}
-		return cutDown(ctx, g, infos[i], e.List())
+		list := both(infos[i].Access, e.List())
+		// Front matter may name fewer than the list. Whether there is any, the
+		// catalog knows of what it calls published.
+		if rev := e.Revision(); rec.State == catalog.Published && rec.Declared == nil && rec.Revision == rev && infos[i].Revision == rev {
+			list = e.List()
+		}
+		return setTo(ctx, g, infos[i], list)
 	})
 }
 
@@ -141,7 +152,7 @@ func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
 			continue
 		}
 		e, _ := b.Get(id)
-		if err := cutDown(ctx, g, d, e.List()); err != nil {
+		if err := setTo(ctx, g, d, both(d.Access, e.List())); err != nil {
 			return fmt.Errorf("enforcing the inbox: %w", err)
 		}
 	}
@@ -171,15 +182,15 @@ func (b *Inbox) each(ctx context.Context, s retrieval.Store, do func(retrieval.G
 	return nil
 }
 
-func cutDown(ctx context.Context, g retrieval.Generation, d retrieval.DocumentInfo, list acl.List) error {
-	left := both(d.Access, list)
+// setTo gives the document the list, or removes it for want of one.
+func setTo(ctx context.Context, g retrieval.Generation, d retrieval.DocumentInfo, list acl.List) error {
 	switch {
-	case left.Equal(d.Access):
+	case list.Equal(d.Access):
 		return nil
-	case left.IsZero():
+	case list.IsZero():
 		return g.Remove(ctx, d.ID)
 	}
-	err := g.SetAccess(ctx, d.ID, left)
+	err := g.SetAccess(ctx, d.ID, list)
 	if errors.Is(err, retrieval.ErrNotFound) {
 		return nil // it was removed meanwhile
 	}

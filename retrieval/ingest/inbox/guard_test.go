@@ -74,7 +74,7 @@ func (w *world) put(id, content string, access ...string) {
 	_, change, err := w.box.Put(w.t.Context(), inbox.Meta{ID: id, Name: "a.md", Access: access}, strings.NewReader(content), inbox.Condition{})
 	must(w.t, err)
 	if rec, known := w.cat.At(w.box.PathOf(id)); known && change != inbox.Same {
-		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec.ID, id))
+		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec, id))
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *world) delete(id string) {
 	w.t.Helper()
 	must(w.t, w.box.Delete(id, inbox.Condition{}))
 	if rec, known := w.cat.At(w.box.PathOf(id)); known {
-		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec.ID, id))
+		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec, id))
 	}
 }
 
@@ -140,12 +140,14 @@ func TestChangesReachTheIndex(t *testing.T) {
 	w.wants("wider with new text, before any run", map[string]string{"push:/a": "group:hr: First text.", "push:/b/c": "group:it: Other text."})
 	w.ingest()
 	w.wants("wider with new text", map[string]string{"push:/a": "everyone, group:hr: Second text.", "push:/b/c": "group:it: Other text."})
-	w.put("a", "Second text.", "group:ops")
-	w.wants("for others, before any run", map[string]string{"push:/b/c": "group:it: Other text."})
+	w.put("a", "Second text.", "group:it", "group:hr")
+	w.wants("for some others, the same text, before any run", map[string]string{"push:/a": "group:hr, group:it: Second text.", "push:/b/c": "group:it: Other text."})
+	w.put("a", "Third text.", "group:ops")
+	w.wants("for others with new text, before any run", map[string]string{"push:/b/c": "group:it: Other text."})
 	w.delete("b/c")
 	w.wants("deleted, before any run", map[string]string{})
 	w.ingest()
-	w.wants("for others", map[string]string{"push:/a": "group:ops: Second text."})
+	w.wants("for others", map[string]string{"push:/a": "group:ops: Third text."})
 }
 
 // What is taken back while a run works on the old listing is not published by

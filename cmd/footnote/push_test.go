@@ -1,0 +1,247 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	pushSecret = "0123456789abcdef0123456789abcdef"
+	wikiSecret = "fedcba9876543210fedcba9876543210"
+)
+
+// pusher is footnote serve with the push API and nothing else, begun without
+// any document.
+type pusher struct {
+	*served
+	file string
+}
+
+func startPush(t *testing.T, file string) *pusher {
+	t.Helper()
+	return &pusher{start(t, file, "FOOTNOTE_PUSH_TOKEN="+pushSecret, "FOOTNOTE_PUSH_TOKEN_WIKI="+wikiSecret), file}
+}
+
+func pushConfiguration(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "people.yaml"), "people:\n  ada: {groups: [hr]}\n  bob: {}\n")
+	file := filepath.Join(dir, "footnote.yaml")
+	write(t, file, "data: state\npeople: people.yaml\nweb: {listen: '127.0.0.1:0'}\nlog: {level: debug}\npush: {tokens: {wiki: {prefix: wiki/, may_grant: 'group:hr'}}}\n")
+	return file
+}
+
+// send makes a request and returns status and body.
+func (p *pusher) send(method, path, secret, access, body string) (int, string) {
+	p.t.Helper()
+	req, err := http.NewRequest(method, "http://"+p.address+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	if access != "" {
+		req.Header.Set("Footnote-Access", access)
+		req.Header.Set("Footnote-Link", "https://wiki.example.org/leave")
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	out, err := io.ReadAll(r.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r.StatusCode, string(out)
+}
+
+func (p *pusher) wants(what string, want int, status int, body string) {
+	p.t.Helper()
+	if status != want {
+		p.t.Fatalf("%s: %d, want %d:\n%s\n%s", what, status, want, body, p.log())
+	}
+}
+
+// settled asks for the state until it is the one wanted.
+func (p *pusher) settled(id, state string) map[string]any {
+	p.t.Helper()
+	late := time.Now().Add(2 * time.Minute)
+	for {
+		var d map[string]any
+		_, body := p.send("GET", "/v1/documents/"+id, pushSecret, "", "")
+		if err := json.Unmarshal([]byte(body), &d); err != nil {
+			p.t.Fatal(err)
+		}
+		if d["state"] == state {
+			return d
+		}
+		if time.Now().After(late) {
+			p.t.Fatalf("%s never was %s:\n%s\n%s", id, state, body, p.log())
+		}
+	}
+}
+
+// ask asks inside the server and says whether the answer holds the text.
+func (p *pusher) ask(as, text string) (code int, out string) {
+	p.t.Helper()
+	cmd := program(p.t, "", "ask", text, "--as", as, "--json", "--config", p.file)
+	raw, err := cmd.Output()
+	return exitCode(err), string(raw)
+}
+
+const (
+	leaveDocument = "# Parental leave\n\nParents may take eighteen weeks of parental leave in the first two years.\n"
+	parental      = "How many weeks of parental leave may parents take?"
+)
+
+func TestServe_PushedDocuments(t *testing.T) {
+	t.Parallel()
+	file := pushConfiguration(t)
+	p := startPush(t, file)
+	if code, out := p.ask("ada", parental); code != 5 {
+		t.Errorf("before any document: %d %s", code, out)
+	}
+	status, body := p.send("PUT", "/v1/documents/wiki/leave.md", wikiSecret, "group:hr", leaveDocument)
+	p.wants("put", 202, status, body)
+	if d := p.settled("wiki/leave.md", "published"); d["chunks"] != 1.0 || d["serving"] != d["revision"] {
+		t.Errorf("published: %v", d)
+	}
+	sees := func(when string, ada, bob bool) {
+		t.Helper()
+		for as, may := range map[string]bool{"ada": ada, "bob": bob} {
+			code, out := p.ask(as, parental)
+			if may != (code == 0 && strings.Contains(out, "eighteen weeks") && strings.Contains(out, `"path":"push:/wiki/leave.md","link":"https://wiki.example.org/leave"`)) || !may && (code != 6 || strings.Contains(out, "eighteen")) {
+				t.Errorf("%s: %s: %d %s", when, as, code, out)
+			}
+		}
+	}
+	sees("for ada's group", true, false)
+	status, body = p.send("PUT", "/v1/documents/wiki/leave.md", wikiSecret, "everyone", leaveDocument)
+	p.wants("a token that may not give this", 403, status, body)
+	status, body = p.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "everyone", leaveDocument)
+	p.wants("put for all", 202, status, body)
+	p.settled("wiki/leave.md", "published")
+	sees("for all", true, true)
+	status, body = p.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "group:hr", leaveDocument)
+	p.wants("narrower", 202, status, body)
+	sees("narrower, at once", true, false)
+	p.settled("wiki/leave.md", "published")
+	status, body = p.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "group:hr", leaveDocument)
+	p.wants("the same again", 200, status, body)
+
+	_ = p.stop(syscall.SIGKILL)
+	p = startPush(t, file)
+	sees("after the power was gone", true, false)
+	status, body = p.send("DELETE", "/v1/documents/wiki/leave.md", wikiSecret, "", "")
+	p.wants("delete", 204, status, body)
+	sees("deleted, at once", false, false)
+	status, body = p.send("GET", "/v1/documents/wiki/leave.md", wikiSecret, "", "")
+	if status == 200 {
+		t.Errorf("get of what was deleted: %d %s", status, body)
+	}
+	if err := p.stop(os.Interrupt); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+	}
+	for _, word := range []string{"wiki/", "eighteen", "Parental", "group:hr", pushSecret, wikiSecret} {
+		if strings.Contains(p.log(), word) {
+			t.Errorf("the log holds %q:\n%s", word, p.log())
+		}
+	}
+}
+
+// A document that fails says why, and docs lists and removes pushed documents,
+// in the server and without it.
+func TestServe_PushedDocumentsAndTheOperator(t *testing.T) {
+	t.Parallel()
+	file := pushConfiguration(t)
+	p := startPush(t, file)
+	for id, body := range map[string]string{"a.md": leaveDocument, "b.md": "Text of b.\n", "empty.html": "<html></html>", "refused.md": "---\naccess: [everyone]\n---\nText.\n"} {
+		status, said := p.send("PUT", "/v1/documents/"+id, pushSecret, "group:hr", body)
+		p.wants("put "+id, 202, status, said)
+	}
+	p.settled("a.md", "published")
+	p.settled("b.md", "published")
+	if d := p.settled("empty.html", "failed"); d["retryable"] != false || !strings.Contains(fmt.Sprint(d["reason"]), "no text") {
+		t.Errorf("failed: %v", d)
+	}
+	if d := p.settled("refused.md", "refused"); !strings.Contains(fmt.Sprint(d["reason"]), "everyone") {
+		t.Errorf("refused: %v", d)
+	}
+	command := func(args ...string) string {
+		t.Helper()
+		out, err := program(t, "", append(args, "--config", file)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("footnote %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	if out := command("docs"); strings.Count(out, "push:/") != 4 {
+		t.Errorf("docs:\n%s", out)
+	}
+	command("docs", "rm", "push:/a.md")
+	if status, body := p.send("GET", "/v1/documents/a.md", pushSecret, "", ""); status != 410 {
+		t.Errorf("get of what the operator removed: %d %s", status, body)
+	}
+	if err := p.stop(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	command("docs", "rm", "push:/b.md")
+	p = startPush(t, file)
+	for _, id := range []string{"a.md", "b.md"} {
+		if status, body := p.send("GET", "/v1/documents/"+id, pushSecret, "", ""); status != 410 {
+			t.Errorf("get of %s after the restart: %d %s", id, status, body)
+		}
+	}
+	if out := command("docs"); strings.Count(out, "push:/") != 2 {
+		t.Errorf("docs after the removals:\n%s", out)
+	}
+}
+
+var readmeBlock = regexp.MustCompile(`(?s)## Other systems\n.*?\n    (api=.*?)\n\n`)
+
+// The commands of the README do what it says.
+func TestReadme_OtherSystems(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := readmeBlock.FindSubmatch(readme)
+	if found == nil {
+		t.Fatal("README.md has no commands under Other systems")
+	}
+	p := startPush(t, pushConfiguration(t))
+	script := strings.ReplaceAll(string(found[1]), "127.0.0.1:8080", p.address)
+	script = strings.ReplaceAll(script, "curl ", `curl -sS -w '%{http_code}\n' `)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "leave.md"), leaveDocument)
+	write(t, filepath.Join(dir, "page.html"), "<h1>Leave</h1><p>Ask your lead.</p>")
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "FOOTNOTE_PUSH_TOKEN="+pushSecret)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	var got []string
+	for _, l := range strings.Fields(regexp.MustCompile(`(?m)^\{.*\}$`).ReplaceAllString(string(out), "")) {
+		got = append(got, l)
+	}
+	if want := "202 202 200 200 204"; strings.Join(got, " ") != want {
+		t.Errorf("the commands gave %v, want %s:\n%s", got, want, out)
+	}
+	for _, want := range []string{`"title":"Parental leave"`, `"link":"https://wiki.example.org/123"`, `"access":["ada@example.org","group:hr"]`, `{"documents":[{"id":"wiki/123"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the answers lack %s:\n%s", want, out)
+		}
+	}
+}
