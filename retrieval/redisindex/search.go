@@ -159,11 +159,14 @@ func partial(r redis.FTSearchResult) error {
 
 // options are what every query has. Verbatim: the engine would add stems.
 func (g *Generation) options(limit int) *redis.FTSearchOptions {
-	return &redis.FTSearchOptions{Verbatim: true, Limit: limit, CountOnly: limit == 0, Timeout: int(g.o.Timeout.Milliseconds()), DialectVersion: 2}
+	return &redis.FTSearchOptions{Verbatim: true, Limit: limit, Timeout: int(g.o.Timeout.Milliseconds()), DialectVersion: 2}
 }
 
+// count asks for the number of chunks alone. One of them is asked for too: a
+// query with LIMIT 0 0 that runs out of time gives a smaller number and no
+// warning where the server's policy is to return what it has.
 func (g *Generation) count(ctx context.Context, p redis.Pipeliner, query string) *redis.FTSearchCmd {
-	o := g.options(0)
+	o := g.options(1)
 	o.NoContent = true
 	return p.FTSearchWithArgs(ctx, g.keys.index, query, o)
 }

@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -102,8 +103,12 @@ func New(t testing.TB, dir string, args ...string) *Server {
 	return s
 }
 
+// WithoutEngine as the first of Start's arguments leaves the Query Engine out.
+const WithoutEngine = "without engine"
+
 // Start starts a server over dir on a free port and waits until it is ready.
-// args follow those of make redis and win over them.
+// args follow those of make redis and win over them; a --loadmodule among them
+// stands instead of the Query Engine with its settings.
 func Start(dir string, args ...string) (*Server, error) {
 	bin, err := files()
 	if err != nil {
@@ -115,7 +120,10 @@ func Start(dir string, args ...string) (*Server, error) {
 	}
 	s := &Server{Address: "127.0.0.1:" + port, Dir: dir}
 	all := []string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"}
-	if !strings.Contains(strings.Join(args, " "), "--loadmodule") {
+	switch {
+	case len(args) > 0 && args[0] == WithoutEngine:
+		args = args[1:]
+	case !slices.Contains(args, "--loadmodule"):
 		all = append(all, "--loadmodule", filepath.Join(bin, "redisearch.so"), "ON_TIMEOUT", "FAIL", "FORK_GC_CLEAN_THRESHOLD", "0")
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "redis-server"), append(all, args...)...)

@@ -1,0 +1,268 @@
+package redisindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"footnote/acl"
+	"footnote/acl/system"
+	"footnote/retrieval"
+	"footnote/retrieval/indextest"
+	"footnote/retrieval/redisindex/redistest"
+)
+
+// fill writes n chunks that all hold "key", past Publish, which would take
+// long.
+func fill(t testing.TB, g *Generation, n int) {
+	t.Helper()
+	pub := newPublication()
+	for from := 0; from < n; from += 2000 {
+		_, err := g.client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			for i := from; i < min(from+2000, n); i++ {
+				p.HSet(t.Context(), g.keys.chunk(place{pub, i, 2}), fieldTerms, tokens([]string{"key", fmt.Sprint("w", i%100)}),
+					fieldVector, packVector(indextest.Vector(float64(i))), fieldAccess, accessTags(everyone), fieldPublication, pub, fieldState, live)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	_, err := g.client.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), g.keys.names, pub, encodeName("doc", "r1"))
+		s := statistics{chunks: n, length: 2 * n, documents: 1}
+		p.HSet(t.Context(), g.keys.classes, s.fields(everyone, 1)...)
+		p.Incr(t.Context(), g.keys.version)
+		return nil
+	})
+	must(t, err)
+}
+
+// TestTimeoutsAreErrors: a query that the server gives up is an error that says
+// to try again, whatever the server's policy; never a result without hits.
+func TestTimeoutsAreErrors(t *testing.T) {
+	t.Parallel()
+	module, err := redistest.Module()
+	if err != nil {
+		redistest.URL(t) // says what is missing
+	}
+	lenient := redistest.New(t, t.TempDir(), "--loadmodule", module, "ON_TIMEOUT", "RETURN")
+	for name, url := range map[string]string{"the policy is to fail": redistest.URL(t), "the policy is to return what there is": "redis://" + lenient.Address} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := create(t, openAt(t, url, Options{Timeout: time.Millisecond}))
+			fill(t, g, 60_000)
+			for leg, q := range map[string]retrieval.Query{
+				"lexical": {Terms: []string{"key"}, Depth: 10}, "dense": {Vector: indextest.Vector(1), Depth: 10}, "count": {Count: []string{"key"}},
+			} {
+				for range 3 {
+					c, err := g.Search(t.Context(), member(), q)
+					if err == nil { // it was quick enough: then it must be right
+						if want := min(q.Depth, 10); len(q.Terms) > 0 && len(c.Lexical) != want || q.Vector != nil && len(c.Dense) != want || len(q.Count) > 0 && c.Holding["key"] != 60_000 {
+							t.Errorf("%s: no error, and %d lexical, %d dense hits, %v held", leg, len(c.Lexical), len(c.Dense), c.Holding)
+						}
+						continue
+					}
+					if !errors.Is(err, retrieval.ErrUnavailable) {
+						t.Errorf("%s gives %v", leg, err)
+					}
+				}
+			}
+			_, err := g.Search(t.Context(), member(), retrieval.Query{Terms: []string{"key"}, Vector: indextest.Vector(1), Depth: 10})
+			if !errors.Is(err, retrieval.ErrUnavailable) {
+				t.Errorf("60,000 chunks in a millisecond give %v: the test shows nothing", err)
+			}
+		})
+	}
+}
+
+// TestEngineDropsSilently: what the engine does not index is an error of
+// Publish, which the server does not give.
+func TestEngineDropsSilently(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	g := create(t, s)
+	g.manifest.Embedder.Dimensions = 4 // the index has 3
+	p := indextest.Publication("doc", "r1", everyone, "key")
+	p.Chunks[0].Vector = []float32{1, 0, 0, 0}
+	if err := g.Publish(t.Context(), p); err == nil || !strings.Contains(err.Error(), "indexed 0 of 1 chunks") {
+		t.Errorf("Publish gives %v", err)
+	}
+	g.manifest.Embedder.Dimensions = 3
+	if n := g.Counts(); n != (retrieval.Counts{}) {
+		t.Errorf("counts are %+v", n)
+	}
+	if left := keysOf(t, g, "[cpstn]:*"); len(left) != 0 {
+		t.Errorf("keys are left: %v", left)
+	}
+	if err := s.Promote(t.Context(), g.manifest.Name); !errors.Is(err, retrieval.ErrCorrupt) || !strings.Contains(err.Error(), "could not be indexed") {
+		t.Errorf("Promote gives %v", err)
+	}
+}
+
+// TestPromoteWaitsForTheIndex: an index made over chunks that are there already
+// answers with a part of them for a while.
+func TestPromoteWaitsForTheIndex(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	g := create(t, s)
+	must(t, g.client.FTDropIndex(t.Context(), g.keys.index).Err())
+	fill(t, g, 20_000)
+	must(t, g.client.FTCreate(t.Context(), g.keys.index, &redis.FTCreateOptions{OnHash: true, Prefix: []any{g.keys.chunks}, NoOffsets: true, NoHL: true, StopWords: []any{}}, schema(3, true)...).Err())
+	info, err := g.client.FTInfo(t.Context(), g.keys.index).Result()
+	must(t, err)
+	must(t, s.Promote(t.Context(), g.manifest.Name))
+	c := find(t, g, member(), "key")
+	if c.Holding["key"] != 20_000 {
+		t.Errorf("after Promote %d of 20,000 chunks are found (%d were when it began)", c.Holding["key"], info.NumDocs)
+	}
+	must(t, g.client.Del(t.Context(), g.client.Keys(t.Context(), g.keys.chunks+"*:7:2").Val()...).Err())
+	if err := s.Promote(t.Context(), g.manifest.Name); !errors.Is(err, retrieval.ErrCorrupt) || !strings.Contains(err.Error(), "19999 chunks are indexed instead of 20000") {
+		t.Errorf("with a chunk less Promote gives %v", err)
+	}
+}
+
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := openStore(t, Options{now: func() time.Time { return now }})
+	first, second, third := create(t, s), create(t, s), create(t, s)
+	for _, g := range []*Generation{first, second, third} {
+		publish(t, g, "doc", "r1", everyone, "key "+g.manifest.Name)
+	}
+	must(t, s.Promote(t.Context(), first.manifest.Name))
+	must(t, s.Promote(t.Context(), second.manifest.Name))
+	for name, want := range map[string]string{
+		second.manifest.Name: "current one", first.manifest.Name: "may be asked until",
+		"no-such": "no generation", "live": "no generation", s.alias(): "not the name",
+	} {
+		if err := s.Drop(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("dropping %s gives %v, want %q", name, err, want)
+		}
+	}
+	must(t, s.Drop(t.Context(), third.manifest.Name)) // never was current
+	now = now.Add(s.o.Grace + time.Second)
+	must(t, s.Drop(t.Context(), first.manifest.Name))
+	for _, g := range []*Generation{first, third} {
+		if left := keysOf(t, g, "*"); len(left) != 0 {
+			t.Errorf("keys are left: %v", left)
+		}
+		if _, err := s.Open(t.Context(), g.manifest.Name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("opening what was dropped gives %v", err)
+		}
+	}
+	g, err := s.Open(t.Context(), "")
+	must(t, err)
+	if c := find(t, g.(*Generation), member(), "key"); g.Manifest().Name != second.manifest.Name || len(c.Lexical) != 1 {
+		t.Errorf("the current one is %s and finds %+v", g.Manifest().Name, c)
+	}
+}
+
+// TestRollback: a generation that was current is so again at once.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	old, young := create(t, s), create(t, s)
+	publish(t, old, "doc", "r1", everyone, "key")
+	publish(t, young, "doc", "r2", everyone, "key")
+	for _, g := range []*Generation{old, young, old} {
+		must(t, s.Promote(t.Context(), g.manifest.Name))
+		now, err := s.Open(t.Context(), "")
+		must(t, err)
+		if now != retrieval.Generation(g) {
+			t.Errorf("the current one is %s, want %s", now.Manifest().Name, g.manifest.Name)
+		}
+	}
+}
+
+// TestServerKilled: what was acknowledged is there when the server is back,
+// with the index and the alias; meanwhile everything is unavailable.
+func TestServerKilled(t *testing.T) {
+	t.Parallel()
+	redistest.URL(t) // says what is missing
+	dir := t.TempDir()
+	server := redistest.New(t, dir)
+	s := openAt(t, "redis://"+server.Address, Options{Prefix: "killed"})
+	g := create(t, s)
+	for i := range 50 {
+		publish(t, g, fmt.Sprintf("d%d", i), "r1", everyone, "key one", fmt.Sprintf("key w%d", i))
+	}
+	must(t, g.SetAccess(t.Context(), "d7", acl.NewList(acl.Group("hr"))))
+	must(t, s.Promote(t.Context(), g.manifest.Name))
+	before := find(t, g, system.Grant(), "key w7")
+	server.Kill()
+	_, searchErr := g.Search(t.Context(), member(), retrieval.Query{Terms: []string{"key"}, Depth: 3})
+	_, passagesErr := g.Passages(t.Context(), member(), []retrieval.ChunkID{before.Lexical[0].ID})
+	_, openErr := s.Open(t.Context(), "")
+	for what, err := range map[string]error{
+		"Search": searchErr, "Passages": passagesErr, "Open": openErr,
+		"Publish":   g.Publish(t.Context(), indextest.Publication("d1", "r2", everyone, "key")),
+		"SetAccess": g.SetAccess(t.Context(), "d1", everyone),
+	} {
+		if !errors.Is(err, retrieval.ErrUnavailable) {
+			t.Errorf("without a server %s gives %v", what, err)
+		}
+	}
+	server = redistest.New(t, dir)
+	back, err := openAt(t, "redis://"+server.Address, Options{Prefix: "killed"}).Open(t.Context(), "")
+	must(t, err)
+	if d := cmp.Diff(before, find(t, back.(*Generation), system.Grant(), "key w7")); d != "" {
+		t.Errorf("after the restart (-want +got):\n%s", d)
+	}
+	report, err := back.(*Generation).Verify(t.Context())
+	must(t, err)
+	if len(report.Problems) != 0 || report.Counts.Chunks != 100 {
+		t.Errorf("Verify gives %+v", report)
+	}
+}
+
+func TestServerWithoutEngine(t *testing.T) {
+	t.Parallel()
+	redistest.URL(t) // says what is missing
+	server := redistest.New(t, t.TempDir(), redistest.WithoutEngine)
+	if _, err := OpenURL(t.Context(), "redis://"+server.Address, Options{}); err == nil || !strings.Contains(err.Error(), "no Query Engine") {
+		t.Errorf("Open gives %v", err)
+	}
+}
+
+// TestErrorsAreToldApart: what trying again may help, and what it does not.
+func TestErrorsAreToldApart(t *testing.T) {
+	t.Parallel()
+	answer := func(s string) error { return fmt.Errorf("sending: %w", redisError(s)) }
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{answer("LOADING Redis is loading the dataset in memory"), true},
+		{answer("OOM command not allowed when used memory > 'maxmemory'."), true},
+		{answer("READONLY You can't write against a read only replica."), true},
+		{answer("Timeout limit was reached"), true},
+		{answer("ERR syntax error"), false},
+		{answer("Syntax error at offset 4 near x"), false},
+		{answer("NOPERM this user has no permissions"), false},
+		{answer("x: no such index"), false},
+		{errors.New("connection reset by peer"), true},
+		{redis.Nil, false},
+		{redis.ErrClosed, false},
+	} {
+		if got := errors.Is(failed(t.Context(), "searching", c.err), retrieval.ErrUnavailable); got != c.want {
+			t.Errorf("%v: unavailable is %v, want %v", c.err, got, c.want)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := failed(gone, "searching", answer("LOADING")); !errors.Is(err, context.Canceled) || errors.Is(err, retrieval.ErrUnavailable) {
+		t.Errorf("a question that was given up gives %v", err)
+	}
+}
+
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
