@@ -86,24 +86,62 @@ func Extract(ctx context.Context, dir string, all []Extraction, done func(Extrac
 		}
 		limited, cancel := context.WithTimeout(ctx, time.Minute)
 		began := time.Now()
-		tree, err := extract.Extract(limited, extract.Source{Path: e.File, Data: data, Password: e.Password})
+		src := extract.Source{Path: e.File, Data: data, Password: e.Password}
+		tree, err := extract.Extract(limited, src)
+		var inside []doctree.Tree
+		var left []string
+		if err == nil {
+			inside, left = members(limited, src, memberDepth)
+		}
 		took := time.Since(began)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		got, err := judge(e, tree, err)
+		got, err := judge(e, tree, inside, err)
 		if err != nil {
 			return err
 		}
+		got.Warnings = append(got.Warnings, left...)
 		got.Millis = took.Milliseconds()
 		done(got)
 	}
 	return nil
 }
 
-// judge compares one result with its expectation.
-func judge(e Extraction, tree doctree.Tree, fault error) (Extracted, error) {
+// memberDepth is how deep members of members are read.
+const memberDepth = 4
+
+// members reads the documents that lie in another, as ingestion does. What
+// cannot be read is told.
+func members(ctx context.Context, src extract.Source, depth int) (trees []doctree.Tree, left []string) {
+	if depth == 0 {
+		return nil, nil
+	}
+	all, err := extract.Members(ctx, src)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, m := range all {
+		data, err := m.Read(ctx)
+		inner := extract.Source{Path: src.Path + "/" + m.Name, Data: data, Password: src.Password}
+		var tree doctree.Tree
+		if err == nil {
+			tree, err = extract.Extract(ctx, inner)
+		}
+		if err != nil {
+			left = append(left, m.Name+": "+err.Error())
+			continue
+		}
+		more, lost := members(ctx, inner, depth-1)
+		trees, left = append(append(trees, tree), more...), append(left, lost...)
+	}
+	return trees, left
+}
+
+// judge compares one result with its expectation. inside are the documents that
+// lie in it.
+func judge(e Extraction, tree doctree.Tree, inside []doctree.Tree, fault error) (Extracted, error) {
 	got := Extracted{File: e.File, Kind: e.Kind, Expect: e.Expect, Outcome: "text", Warnings: tree.Warnings}
 	hold := func(ok bool, what string) {
 		if ok {
@@ -120,11 +158,16 @@ func judge(e Extraction, tree doctree.Tree, fault error) (Extracted, error) {
 		hold(must != "-" && strings.Contains(fault.Error(), must) && !strings.Contains(fault.Error(), "parser failed"), e.Expect)
 		return got, nil
 	}
-	chunks, err := chunk.Split(tree, chunk.Options{Count: func(s string) int { return utf8.RuneCountInString(s)/4 + 1 }})
-	if err != nil {
-		return got, err
+	var chunks []retrieval.Chunk
+	for _, t := range append([]doctree.Tree{tree}, inside...) {
+		some, err := chunk.Split(t, chunk.Options{Count: func(s string) int { return utf8.RuneCountInString(s)/4 + 1 }})
+		if err != nil {
+			return got, err
+		}
+		chunks = append(chunks, some...)
+		got.Characters += utf8.RuneCountInString(t.Canonical)
 	}
-	got.Characters, got.Chunks = utf8.RuneCountInString(tree.Canonical), len(chunks)
+	got.Chunks = len(chunks)
 	hold(readable(e.Expect), e.Expect)
 	hold(len(chunks) > 0, "chunks")
 	text, joined := compared(e.Kind, chunks)
