@@ -257,12 +257,17 @@ func (g *gateway) end(why error) {
 	}
 }
 
-// drop gives the session up; the next one identifies anew.
+// drop gives the session up; the next one identifies anew. A connection that it
+// made meanwhile ends with it: nobody would listen to it.
 func (g *gateway) drop() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.session, g.readyOnce = nil, false
 	g.generation++
+	t := g.tap
+	g.mu.Unlock()
+	if t != nil {
+		t.cut(net.ErrClosed)
+	}
 }
 
 // watch returns why an open connection ended.

@@ -421,3 +421,15 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// A connection that was made while it was given up is not left open.
+func TestGivenUpSessionLeavesNoConnection(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer far.Close()
+	g := &gateway{tap: newTap(near), readyOnce: true}
+	g.drop()
+	if _, err := far.Read(make([]byte, 1)); err == nil || g.tap.why() == nil || g.readyOnce {
+		t.Errorf("still open: %v, %v", err, g.tap.why())
+	}
+}
