@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"footnote/acl"
 	"footnote/adapters/console"
@@ -35,6 +37,9 @@ type App struct {
 // ErrInUse if another process holds the data directory; both are found before
 // any model is loaded. top is the greatest number of hits a search returns.
 func Open(ctx context.Context, c config.Config, top int) (*App, error) {
+	if err := there(c); err != nil {
+		return nil, err
+	}
 	store, err := memindex.Open(c.Data)
 	if err != nil {
 		return nil, err
@@ -44,6 +49,16 @@ func Open(ctx context.Context, c config.Config, top int) (*App, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
+}
+
+// there says that there is a data directory: what only reads makes none, so that
+// a mistake in its name is seen.
+func there(c config.Config) error {
+	_, err := os.Stat(c.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no directory %s", retrieval.ErrNoIndex, c.Data)
+	}
+	return err
 }
 
 // open opens what answers over the store. empty allows that there is no index

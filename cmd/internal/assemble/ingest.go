@@ -23,7 +23,16 @@ type Library struct {
 	Pushed  *inbox.Inbox // documents of other systems
 }
 
-// OpenLibrary takes the data directory.
+// ReadLibrary is OpenLibrary for what does not ingest: ErrNoIndex if there is no
+// data directory.
+func ReadLibrary(c config.Config) (*Library, error) {
+	if err := there(c); err != nil {
+		return nil, err
+	}
+	return OpenLibrary(c)
+}
+
+// OpenLibrary takes the data directory and makes it if it is absent.
 func OpenLibrary(c config.Config) (*Library, error) {
 	store, err := memindex.Open(c.Data)
 	if err != nil {

@@ -66,7 +66,7 @@ func (p *program) openLibrary() (l *assemble.Library, done func() error, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	if l, err = assemble.OpenLibrary(c); err != nil {
+	if l, err = assemble.ReadLibrary(c); err != nil {
 		return nil, nil, err
 	}
 	return l, l.Close, nil
@@ -106,8 +106,16 @@ func (p *program) docsList() *cobra.Command {
 	return c
 }
 
+const noDocuments = "There are no documents yet: footnote ingest FOLDER, or sources in the configuration and footnote sync\n"
+
 func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) {
 	s, err := p.openShelf(ctx)
+	switch {
+	case errors.Is(err, retrieval.ErrNoIndex) && p.json:
+		return nil
+	case errors.Is(err, retrieval.ErrNoIndex):
+		return p.print(noDocuments)
+	}
 	if err != nil {
 		return err
 	}
@@ -131,7 +139,7 @@ func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) 
 	case len(counts) == 0 && stale:
 		return p.print("No document is stale.\n")
 	case len(counts) == 0:
-		return p.print("There are no documents yet: footnote ingest FOLDER, or sources in the configuration and footnote sync\n")
+		return p.print(noDocuments)
 	}
 	if err := p.printHeld(); err != nil {
 		return err
