@@ -21,7 +21,7 @@ type Proxy struct {
 // ends with the test.
 func NewProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	p := &Proxy{t, toxiproxy.NewProxy(toxiproxy.NewServer(nil, zerolog.Nop()), "redis", "127.0.0.1:0", upstream)}
+	p := &Proxy{t, toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "redis", "127.0.0.1:0", upstream)}
 	p.Heal()
 	t.Cleanup(p.proxy.Stop)
 	return p
