@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	dt "footnote/adapters/discord/discordtest"
-	"footnote/bot/desk"
 )
 
 // TestMatrix asks in every kind of place, as every kind of person, for every
@@ -26,7 +24,7 @@ func TestMatrix(t *testing.T) {
 		"a private thread": thread("secret", dt.PrivateThread, x.open), "a private thread of a channel of a role": thread("secret staff", dt.PrivateThread, x.closed),
 		"an announcement thread": thread("news", dt.AnnouncementThread, x.news),
 	}
-	r := newRig(t, x, setting{desk: func(o *desk.Options) { o.Budget = 2 * time.Second }})
+	r := newRig(t, x, setting{})
 	may := map[string][]string{"all": {x.ada, x.bob, x.cy}, "staff": {x.bob}, "bob": {x.bob}, "nobody": nil}
 	r.ChangeMember(x.guild, x.dan, func(m *dt.Member) { m.Pending = true })
 	asked := 0

@@ -213,7 +213,7 @@ func newRig(t *testing.T, x *town, s setting) *rig {
 		s.config(&c)
 	}
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o := desk.Options{Ledger: r.ledger, Log: log, Grace: 2 * time.Second, Patience: 2 * time.Second, Lease: time.Minute}
+	o := desk.Options{Ledger: r.ledger, Log: log, Grace: 2 * time.Second, Patience: 2 * time.Second, Lease: time.Minute, Budget: 2 * time.Second}
 	if s.desk != nil {
 		s.desk(&o)
 	}
