@@ -140,6 +140,7 @@ type socket struct {
 	done    chan struct{} // closed when it has ended
 	once    sync.Once
 	hello   atomic.Bool
+	heard   atomic.Int64 // when the other side last sent something of its own, in Unix ns
 	writing sync.Mutex
 
 	mu    sync.Mutex
@@ -192,6 +193,7 @@ func (k *socket) serve(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = k.conn.Close() })
 	defer stop()
 	k.alive(helloTime)
+	k.heard.Store(time.Now().UnixNano())
 	k.conn.SetPingHandler(func(data string) error {
 		k.pinged.Store(true)
 		if k.hello.Load() {
@@ -224,7 +226,9 @@ func (k *socket) serve(ctx context.Context) {
 }
 
 // ask pings until the socket ends, unless the other side does: not every
-// platform that speaks like Slack pings, and a quiet link is not a dead one.
+// platform that speaks like Slack pings. What only answers may be half-open all
+// the same, so after a silence another socket is opened beside it, and after a
+// second one it is closed.
 func (k *socket) ask() {
 	tick := time.NewTicker(k.silent / 3)
 	defer tick.Stop()
@@ -235,6 +239,14 @@ func (k *socket) ask() {
 		case <-tick.C:
 		}
 		if k.pinged.Load() {
+			return
+		}
+		quiet := time.Duration(time.Now().UnixNano() - k.heard.Load())
+		if quiet >= k.silent {
+			k.once.Do(func() { close(k.leaving) })
+		}
+		if quiet >= 2*k.silent {
+			_ = k.conn.Close()
 			return
 		}
 		k.writing.Lock()
@@ -253,6 +265,7 @@ func (k *socket) received(ctx context.Context, data []byte) {
 	if json.Unmarshal(data, &f) != nil {
 		f = salvage(data)
 	}
+	k.heard.Store(time.Now().UnixNano())
 	if k.hello.Load() {
 		k.alive(k.silent)
 	}
