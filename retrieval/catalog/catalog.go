@@ -13,6 +13,9 @@
 // of records; the last record of an id counts. Those written together take
 // effect together. The log is rewritten at opening when most of it is stale.
 //
+// Where several processes share one catalog, it is kept elsewhere (New): each
+// holds all records in memory, and a Log has the last word on their order.
+//
 // It does not lock the data directory (the index does) and knows nothing of
 // access beyond what records carry.
 package catalog
@@ -134,14 +137,52 @@ func (r *Record) Enter(s State, at time.Time) {
 // what is read stays as it was.
 type Catalog struct {
 	mu     sync.RWMutex
-	log    *journal.Log
+	log    Log
 	byID   map[retrieval.DocumentID]Record
 	byPath map[string]retrieval.DocumentID
 }
 
+// Log keeps records durably, in one order for everybody who uses it.
+type Log interface {
+	// Append keeps records, all or none, and has apply called with them, after
+	// all that others appended before. The catalog is locked meanwhile.
+	Append(rs []Record, apply func([]Record)) error
+	Close() error
+}
+
+// New makes a catalog over a log of another kind, with what that holds.
+func New(log Log, rs ...Record) *Catalog {
+	c := &Catalog{log: log, byID: map[retrieval.DocumentID]Record{}, byPath: map[string]retrieval.DocumentID{}}
+	c.apply(rs)
+	return c
+}
+
+// Learn takes records into memory that another process appended. load is
+// called while the catalog is locked, so that no Put comes in between.
+func (c *Catalog) Learn(load func(apply func([]Record)) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return load(c.apply)
+}
+
+// journaled is the log in a data directory.
+type journaled struct{ *journal.Log }
+
+// Append implements Log.
+func (j journaled) Append(rs []Record, apply func([]Record)) error {
+	head, err := json.Marshal(rs)
+	if err == nil {
+		_, err = j.Log.Append(head)
+	}
+	if err == nil {
+		apply(rs)
+	}
+	return err
+}
+
 // Open opens the catalog in the data directory and makes it if it is absent.
 func Open(dir string) (*Catalog, error) {
-	c := &Catalog{byID: map[retrieval.DocumentID]Record{}, byPath: map[string]retrieval.DocumentID{}}
+	c := New(nil)
 	log, err := journal.Open(filepath.Join(dir, File), func(_ journal.Record, head []byte) error {
 		rs, err := decode(head)
 		c.apply(rs)
@@ -150,8 +191,8 @@ func Open(dir string) (*Catalog, error) {
 	if err != nil {
 		return nil, storage(err)
 	}
-	c.log = log
-	if err := c.compact(); err != nil {
+	c.log = journaled{log}
+	if err := c.compact(log); err != nil {
 		return nil, errors.Join(fmt.Errorf("compacting the catalog: %w", err), log.Close())
 	}
 	return c, nil
@@ -214,10 +255,9 @@ func (c *Catalog) Put(rs ...Record) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := c.log.Append(head); err != nil {
+	if err := c.log.Append(own, c.apply); err != nil {
 		return fmt.Errorf("writing the catalog: %w", err)
 	}
-	c.apply(own)
 	return nil
 }
 
@@ -306,18 +346,18 @@ const (
 )
 
 // compact rewrites the log when most of it is stale.
-func (c *Catalog) compact() error {
-	if c.log.Size() < compactBytes {
+func (c *Catalog) compact(log *journal.Log) error {
+	if log.Size() < compactBytes {
 		return nil
 	}
 	live, err := json.Marshal(slices.Collect(maps.Values(c.byID)))
 	if err != nil {
 		return err
 	}
-	if int64(len(live))*compactShare > c.log.Size() {
+	if int64(len(live))*compactShare > log.Size() {
 		return nil
 	}
-	w, err := c.log.Rewrite()
+	w, err := log.Rewrite()
 	if err != nil {
 		return err
 	}
