@@ -124,7 +124,8 @@ func (r *run) asBefore(ctx context.Context, it Item, rec catalog.Record, rev ret
 		return true, r.unchanged(ctx, rec, it)
 	}
 	ended := rec.State == catalog.Failed || rec.State == catalog.Refused
-	if !ended || r.how.Again == nil || !r.promoted || rec.Revision != rev || !slices.Equal(rec.Rules, texts(it.Access)) || r.how.Again(rec) {
+	replacing := r.current != nil && !r.promoted // by another recipe, which may succeed
+	if !ended || r.how.Again == nil || replacing || rec.Revision != rev || !slices.Equal(rec.Rules, texts(it.Access)) || r.how.Again(rec) {
 		return false, nil
 	}
 	r.trouble(rec)
