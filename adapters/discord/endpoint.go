@@ -157,37 +157,37 @@ func (a *Adapter) load(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// renewed is when the facts of each guild were last read, in the mode HTTP. The
-// one who holds turn reads.
+// renewed is when the latest reading of each guild's facts began, in the mode
+// HTTP. The one who holds turn reads.
 type renewed struct {
 	turn chan struct{}
 	at   map[string]time.Time
 }
 
-// fresh is how long facts that were read for one answer count for the next.
-const fresh = time.Second
-
 // renew reads the guild of a question whose answer is for all in its place.
 //
 // SECURITY: where no gateway tells of changes, what refresh read may be minutes
-// old, and a channel open to more people by now.
+// old, and a channel open to more people by now. A reading that began after
+// this call serves it too.
 func (a *Adapter) renew(ctx context.Context, q question) error {
 	if a.gate != nil || q.Private || q.Guild == "" {
 		return nil
 	}
+	called := a.d.Now()
 	select {
 	case a.renewed.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-a.renewed.turn }()
-	if a.d.Now().Sub(a.renewed.at[q.Guild]) < fresh {
-		return nil
+	if a.renewed.at[q.Guild].After(called) {
+		return nil // a reading that began after this call serves it too
 	}
+	began := a.d.Now()
 	if err := a.loadGuild(ctx, q.Guild); err != nil {
 		return err
 	}
-	a.renewed.at[q.Guild] = a.d.Now()
+	a.renewed.at[q.Guild] = began
 	return nil
 }
 
