@@ -274,8 +274,8 @@ func (f *feed) retriable(now time.Time) map[string]bool {
 }
 
 const (
-	leastPeace = 2 * time.Second
-	mostPeace  = time.Minute
+	leastPeace = time.Second
+	mostPeace  = 8 * time.Second
 )
 
 // pass makes one pass and plans what follows from it.

@@ -183,7 +183,7 @@ func TestRun(t *testing.T) {
 			s.after(60 * time.Second)
 			s.change("/d/a", true)
 			s.after(30 * time.Second)
-		}, []string{"0s /d: all", "1m0s /d: all", "1m2s /d: interrupted by something more urgent", "1m2s /d: /d/a", "1m2s /d: all"}},
+		}, []string{"0s /d: all", "1m0s /d: all", "1m1s /d: interrupted by something more urgent", "1m1s /d: /d/a", "1m1s /d: all"}},
 		{"a source that cannot be listed is tried at the interval", func(s *scene) {
 			s.does(func(context.Context, string, ingest.How) (r ingest.Report, err error) {
 				return r, errors.New("not mounted")
