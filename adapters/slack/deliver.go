@@ -355,7 +355,7 @@ func (a *Adapter) placeholder(ctx context.Context, t *desk.Task, q question) err
 		return nil
 	}
 	m := render.Literal("Looking in the documents…")
-	ts, err := a.post(ctx, q.Channel, q.Thread, m, "", 0)
+	ts, err := a.postOnce(ctx, q.Channel, q.Thread, m, ledger.NewID(), 0)
 	if errors.Is(err, errOrphan) {
 		return errOrphan
 	}

@@ -316,6 +316,26 @@ func TestS92WhyNothingCouldBePosted(t *testing.T) {
 	}
 }
 
+// S-82, S-86: the message that says that the bot is looking becomes the answer
+// though Slack did not say that it took it.
+func TestS82TheWordThatItLooksIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	s := historyScopes(fresh(t))
+	for _, f := range []slacktest.Fault{
+		{Route: "assistant.threads.setStatus", Error: "unknown_method"}, {Route: "reactions.add", Error: "unknown_method"},
+		{Route: "chat.postMessage", Calls: slacktest.First(1), ResetAfter: true},
+	} {
+		s.AddFault(f)
+	}
+	p := start(t, s, newStore(t, handbook))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	p.answer(q)
+	p.done()
+	if got := s.Thread(q.Channel, q.TS); len(got) != 2 {
+		t.Errorf("%d messages", len(got))
+	}
+}
+
 // S-31, S-92: in a private channel that the bot is not in it is told of a
 // mention, but cannot see the channel. The person learns what to do, once.
 func TestS31S92APrivateChannelWithoutTheBot(t *testing.T) {
