@@ -328,3 +328,15 @@ func TestSeveralServersWithoutConfiguration(t *testing.T) {
 	r.serves("one server again")
 	_ = r.stop()
 }
+
+func TestSeveralServersByHTTP(t *testing.T) {
+	t.Parallel()
+	x := newTown()
+	x.world.AddGuild(dt.Guild{Name: "other", Owner: x.cy})
+	s := dt.New(t, x.world)
+	r := newRig(t, x, setting{server: s, config: func(c *Config) { c.Mode, c.PublicKey = HTTP, s.PublicKey() }})
+	if w := r.adapter.Health().Warning; !strings.Contains(w, "discord.guilds is not set") || !strings.Contains(r.logs.String(), "discord.guilds is not set") {
+		t.Errorf("warned of %q; log:\n%s", w, r.logs)
+	}
+	_ = r.stop()
+}
