@@ -42,7 +42,7 @@ import (
 )
 
 // Version changes whenever the same file would give another tree.
-const Version = "2"
+const Version = "3"
 
 // MaxBytes is the largest source that is read. Beyond it a file is far more
 // often a dump or a log than a document.

@@ -63,6 +63,7 @@ type overview struct {
 	main     []scope
 	articles []scope
 	wrapping map[int]bool // forms and headers, by offset, that hold the content
+	clutter  map[int]bool // elements, by offset, that are none of the content
 	layout   map[int]bool // tables, by offset, that only arrange the page
 }
 
@@ -123,7 +124,9 @@ func survey(ctx context.Context, in input) (*overview, error) {
 	o := &overview{wrapping: map[int]bool{}, layout: map[int]bool{}}
 	open := map[string][]int{} // offsets of the open main, article, form, header, table
 	titled, inTitle := false, false
+	var c clutter
 	err := stream(ctx, in, func(t tag) {
+		c.see(in, t)
 		start := t.kind == html.StartTagToken
 		switch {
 		case t.kind == html.TextToken && inTitle && !titled:
@@ -136,6 +139,7 @@ func survey(ctx context.Context, in input) (*overview, error) {
 			o.nest(open, t, start)
 		}
 	})
+	o.clutter = c.found()
 	for _, from := range open["main"] {
 		o.main = append(o.main, scope{from: from, to: len(in.text)})
 	}
@@ -283,6 +287,8 @@ func (p *page) unwanted(t tag) bool {
 		return true
 	case p.scope.all:
 		return false
+	case p.o.clutter[t.from]:
+		return true
 	case t.name == "header":
 		return p.inside == 0 && !p.o.wrapping[t.from]
 	case hasTag(around, t.name):
