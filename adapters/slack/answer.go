@@ -299,7 +299,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 	_ = json.Unmarshal(d.Posted, &ref)
 	switch {
 	case ref.Placeholder != "":
-		spoke = a.update(ctx, ref.Channel, ref.Placeholder, render.Literal(trouble.Text()), "") == nil
+		_ = a.update(ctx, ref.Channel, ref.Placeholder, render.Literal(trouble.Text()), "")
 	case trouble.Cause == desk.Restarting: // it will be answered
 	default:
 		spoke = a.notice(ctx, q, a.home(q), render.Literal(trouble.Text())) == nil

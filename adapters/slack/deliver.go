@@ -81,7 +81,8 @@ func (a *Adapter) deliver(ctx context.Context, t *desk.Task, q question, p place
 	if err := a.send(ctx, q, p, &ref, messages, r); err != nil {
 		return a.cannotPost(ctx, q, p, err)
 	}
-	return a.delivered(ctx, t, q, p, ref), p.channel == q.Channel, nil
+	// Only a new message takes a status with it; a changed one does not.
+	return a.delivered(ctx, t, q, p, ref), p.channel == q.Channel && ref.Placeholder == "", nil
 }
 
 func (a *Adapter) noteFor(q question, p place) string {

@@ -731,3 +731,30 @@ func TestS107AHistoryThatMayHardlyBeRead(t *testing.T) {
 		t.Errorf("%d answers", n)
 	}
 }
+
+// B-46: a placeholder of before a restart becomes the answer; the status of
+// after it goes too, though no message was posted that takes it along.
+func TestB46AStatusBesideAPlaceholder(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	var back []func()
+	for _, r := range []string{"assistant.threads.setStatus", "reactions.add"} {
+		back = append(back, s.AddFault(slacktest.Fault{Route: r, Error: "missing_scope"}))
+	}
+	block, let := make(chan struct{}), make(chan struct{})
+	p := start(t, s, newStore(t, handbook), drafting(gated(block, let)), withDesk(func(o *desk.Options) { o.Grace = time.Millisecond }))
+	q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
+	<-block
+	for _, f := range back {
+		f()
+	}
+	p.again()
+	<-block
+	s.Eventually("a status", func() bool { return s.Status(q.Channel, q.TS) != "" })
+	close(let)
+	p.answer(q)
+	p.done()
+	if list := s.Thread(q.Channel, q.TS); len(list) != 2 || !slacktest.HasButtons(list[1]) {
+		t.Errorf("%d messages", len(list))
+	}
+}
