@@ -98,15 +98,16 @@ func (r *run) plan(ctx context.Context) (Plan, error) {
 // moved there.
 func (r *run) step(ctx context.Context, it Item) (s Step, from retrieval.DocumentID, err error) {
 	s.Path = it.Path
-	if it.Fault != nil {
-		return s.fault(it.Fault), "", nil
+	var content Content
+	fault := it.Fault
+	if fault == nil {
+		content, fault, err = r.read(ctx, it.Path)
 	}
-	content, fault, err := r.read(ctx, it.Path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s, "", err
-	}
-	if fault != nil {
-		return s.fault(fault), "", nil
+	case fault != nil:
+		return s.fault(fault), "", err
 	}
 	rev := content.revision()
 	rec, _ := r.catalog.At(it.Path)

@@ -145,7 +145,8 @@ func (r *run) ahead(ctx context.Context) error {
 // bytes have, too, the old ones are narrowed and wait for the new.
 func (r *run) reopen(ctx context.Context, it Item) (done bool, err error) {
 	rec, known := r.catalog.At(it.Path)
-	if !known || rec.Serving == "" || rec.Declared != nil || it.Fault != nil || it.takenOver != "" || slices.Equal(rec.Access, texts(it.Access)) {
+	readable := known && rec.Serving != "" && it.Fault == nil
+	if !readable || rec.Declared != nil || it.takenOver != "" || slices.Equal(rec.Access, texts(it.Access)) {
 		return false, nil
 	}
 	if done, err := r.asSeen(ctx, it, rec); done || err != nil {

@@ -206,7 +206,7 @@ func (o *operator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if forwardable(req.Args) {
 		code = p.main(r.Context(), req.Args)
 	}
-	f.send(frame{Code: &code})
+	_ = f.send(frame{Code: &code}) // whoever asked has gone
 }
 
 // framer sends frames, one at a time.
