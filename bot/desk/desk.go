@@ -93,9 +93,9 @@ var (
 type Options struct {
 	Ledger      ledger.Claims
 	Workers     int           // questions worked on at once: 4
-	PerAsker    int           // waiting or running of one asker: 3
-	PerRoom     int           // of one room: 20
-	Queue       int           // in all: 200
+	PerAsker    int           // waiting or running of one asker: 10
+	PerRoom     int           // of one room: 100
+	Queue       int           // in all: 1,000
 	Budget      time.Duration // of Receive: 500 ms
 	Deadline    time.Duration // of one run: 2 min
 	Patience    time.Duration // for a run to return once it is told to: 10 s
@@ -108,7 +108,7 @@ type Options struct {
 }
 
 func (o *Options) fill() {
-	o.Workers, o.PerAsker, o.PerRoom, o.Queue = cmp.Or(o.Workers, 4), cmp.Or(o.PerAsker, 3), cmp.Or(o.PerRoom, 20), cmp.Or(o.Queue, 200)
+	o.Workers, o.PerAsker, o.PerRoom, o.Queue = cmp.Or(o.Workers, 4), cmp.Or(o.PerAsker, 10), cmp.Or(o.PerRoom, 100), cmp.Or(o.Queue, 1000)
 	o.Budget, o.Deadline = cmp.Or(o.Budget, 500*time.Millisecond), cmp.Or(o.Deadline, 2*time.Minute)
 	o.Patience, o.Grace = cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Grace, 20*time.Second)
 	o.StaleAfter, o.Lease = cmp.Or(o.StaleAfter, 30*time.Minute), cmp.Or(o.Lease, 2*time.Minute)

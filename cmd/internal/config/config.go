@@ -87,6 +87,8 @@ type Config struct {
 	Serve struct {
 		Workers  int // questions worked on at once
 		Queue    int // questions that may wait
+		PerAsker int // that one person may have waiting or running
+		PerRoom  int // that may wait or run for one room
 		Deadline int // seconds for one question
 		Grace    int // seconds to finish at a shutdown
 	}
@@ -106,7 +108,8 @@ func Default() Config {
 	c.Ingest.Extract = defaultExtract
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
-	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 200, 120, 20
+	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 1000, 120, 20
+	c.Serve.PerAsker, c.Serve.PerRoom = 10, 100
 	return c
 }
 
@@ -135,6 +138,8 @@ func (c *Config) settings() []setting {
 		address("web.public_url", &c.Web.PublicURL),
 		whole("serve.workers", &c.Serve.Workers, 1, 64),
 		whole("serve.queue", &c.Serve.Queue, 1, 10_000),
+		whole("serve.per_asker", &c.Serve.PerAsker, 1, 10_000),
+		whole("serve.per_room", &c.Serve.PerRoom, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
 	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Discord.settings(), c.pushSettings())...)
