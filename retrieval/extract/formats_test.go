@@ -174,6 +174,7 @@ func TestMail(t *testing.T) {
 		{"a blank alternative is not", mime("Subject: s", alternatives, "", "--b", "Content-Type: text/plain", "", " ", "--b", "Content-Type: text/html; charset=utf-8", "Content-Transfer-Encoding: base64", "", html, "--b--"),
 			" heading: s\n paragraph: Say it with HTML\n"},
 		{"a charset without a name", mime("Subject: s", "Content-Type: text/plain", "", "caf\xe9 \x93x\x94"), " heading: s\n paragraph: café “x”\n"},
+		{"Korean in seven bits", mime("Subject: =?iso-2022-kr?B?"+base64.StdEncoding.EncodeToString([]byte("\x1b$)C\x0e>H3;\x0f"))+"?=", "Content-Type: text/plain; charset=iso-2022-kr", "", "\x1b$)C\x0e>H3;\x0f ok"), " heading: 안내\n paragraph: 안내 ok\n"},
 		{"quoted-printable", mime("Subject: s", "Content-Type: text/plain; charset=iso-8859-1", "Content-Transfer-Encoding: quoted-printable", "", "caf=E9 is=", " open"), " heading: s\n paragraph: café is open\n"},
 		{"an attachment that can be read", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "See file.", "--b", "Content-Type: text/csv; name=p.csv", "Content-Disposition: attachment; filename=p.csv", "", "name,price", "nut,5", "--b--"),
 			" heading: s\n paragraph: See file.\n item: p.csv\n"},

@@ -124,6 +124,28 @@ func decodeHeader(s string) string {
 	return out
 }
 
+// shiftedKorean announces ISO-2022-KR (RFC 1557): what lies between the control
+// characters SO and SI is EUC-KR without its high bits.
+const shiftedKorean = "\x1b$)C"
+
+// unshifted makes EUC-KR of ISO-2022-KR.
+func unshifted(data []byte) []byte {
+	out, shift := make([]byte, 0, len(data)), byte(0)
+	for _, b := range bytes.ReplaceAll(data, []byte(shiftedKorean), nil) {
+		switch {
+		case b == 0x0E:
+			shift = 0x80
+		case b == 0x0F:
+			shift = 0
+		case b == '\n' || b == '\r' || b == ' ':
+			out = append(out, b)
+		default:
+			out = append(out, b|shift)
+		}
+	}
+	return out
+}
+
 // toText decodes text of a charset that is named, or else found. What is no
 // text is "".
 func toText(data []byte, charset string, isHTML bool) string {
@@ -137,7 +159,10 @@ func toText(data []byte, charset string, isHTML bool) string {
 		}
 		return w.out.String()
 	}
-	if charset == "iso-2022-jp" || charset == "iso-2022-kr" || charset == "hz-gb-2312" || strings.HasPrefix(charset, "utf-16") {
+	if charset == "iso-2022-kr" || charset == "" && bytes.HasPrefix(data, []byte(shiftedKorean)) {
+		return toText(unshifted(data), "euc-kr", isHTML)
+	}
+	if charset == "iso-2022-jp" || charset == "hz-gb-2312" || strings.HasPrefix(charset, "utf-16") {
 		if e, err := named(charset); err == nil {
 			w := writer{m: &doctree.Map{}}
 			w.other(data, 0, e)

@@ -218,7 +218,7 @@ func (p *markdown) blocks(t tile) []doctree.Block {
 		p.visible(lines(n), t)
 		return p.leaf(doctree.Code, t)
 	case *ast.HTMLBlock:
-		p.html(t)
+		return p.html(t)
 	case *ast.ThematicBreak:
 		p.hide(t.from, lineEnd(p.text, n.Pos()), "")
 	case *ast.LinkReferenceDefinition:
@@ -418,15 +418,18 @@ func entity(s string) (int, string) {
 	return 0, ""
 }
 
-// html marks the tags of a raw HTML block and what no browser shows.
-func (p *markdown) html(t tile) {
+// html marks the tags of a raw HTML block and what no browser shows. Each of
+// its paragraphs, items and rows is a block.
+func (p *markdown) html(t tile) []doctree.Block {
 	z := html.NewTokenizer(strings.NewReader(p.text[t.from:t.to]))
 	at, skip := t.from, ""
+	first := len(p.marks)
+	var cuts []int
 	for {
 		kind := z.Next()
 		end := at + len(z.Raw())
 		if kind == html.ErrorToken {
-			return
+			return p.pieces(t, append(cuts, t.to), p.marks[first:])
 		}
 		name, _ := z.TagName()
 		switch tag := string(name); {
@@ -436,6 +439,9 @@ func (p *markdown) html(t tile) {
 			p.hide(at, end, "")
 		default:
 			p.hide(at, end, tagGap(tag, kind))
+			if tag != "td" && tag != "th" && hasTag(blockTags, tag) {
+				cuts = append(cuts, at)
+			}
 			if kind == html.StartTagToken && (tag == "script" || tag == "style") {
 				skip = tag
 			} else if kind == html.EndTagToken && tag == skip {
@@ -444,6 +450,31 @@ func (p *markdown) html(t tile) {
 		}
 		at = end
 	}
+}
+
+// pieces makes a block of what lies between the cuts, where that reads as
+// anything.
+func (p *markdown) pieces(t tile, cuts []int, marks []doctree.Mark) []doctree.Block {
+	var out []doctree.Block
+	from := t.from
+	for _, to := range cuts {
+		for len(marks) > 0 && marks[0].To <= from {
+			marks = marks[1:]
+		}
+		at, shown := from, false
+		for _, m := range marks {
+			if m.From >= to {
+				break
+			}
+			shown = shown || strings.TrimSpace(p.text[at:max(at, m.From)]+m.As) != ""
+			at = m.To
+		}
+		if shown = shown || at < to && strings.TrimSpace(p.text[at:to]) != ""; shown {
+			out = append(out, p.leaf(doctree.Paragraph, tile{from: from, to: to})...)
+			from = to
+		}
+	}
+	return out
 }
 
 // tagGap is what a tag reads as.

@@ -131,7 +131,8 @@ Some *note*.
     headrow "a | b | c"
     row "1 x | l"
   paragraph ""
-  paragraph "Raw <b>\npara"
+  paragraph "Raw <b>"
+  paragraph "para"
   paragraph "Be warned"
 4 ["Sub" "Deep"]
   heading "Deep"
