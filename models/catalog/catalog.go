@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"footnote/models"
 )
 
 // Kind says what a model does.
@@ -88,6 +90,15 @@ type Card struct {
 // Covers reports whether the card names the language, an ISO 639-1 code.
 func (c Card) Covers(language string) bool {
 	return slices.Contains(c.Languages, strings.ToLower(language))
+}
+
+// Info is what an embedder with this card says of itself.
+func (c Card) Info() models.EmbedderInfo {
+	weights, _ := c.File(Weights)
+	return models.EmbedderInfo{
+		Name: c.Name, Precision: c.Precision, SHA256: weights.SHA256,
+		Dimensions: c.Dimensions, Window: c.Window, States: models.StatesEncoding,
+	}
 }
 
 // File returns the card's entry for a file name.

@@ -28,11 +28,7 @@ func (rt *Runtime) Embedder(card catalog.Card, dir fs.FS) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights, _ := card.File(catalog.Weights)
-	e := &Embedder{m: m, info: models.EmbedderInfo{
-		Name: card.Name, Precision: card.Precision, SHA256: weights.SHA256,
-		Dimensions: card.Dimensions, Window: card.Window, States: models.StatesEncoding,
-	}}
+	e := &Embedder{m: m, info: card.Info()}
 	e.buffers.New = func() any {
 		b := make([]float32, card.Window*card.Dimensions)
 		return &b

@@ -105,11 +105,20 @@ type sight struct {
 // closes them after the last run.
 func New(store retrieval.Store, cat *catalog.Catalog, embedder models.Embedder, o Options) *Pipeline {
 	o = o.filled(embedder)
-	chunker := fmt.Sprintf("%s %s budget=%d size=%d overlap=%d", chunk.Version, o.Chunk.Strategy, o.Chunk.Budget, o.Chunk.Size, o.Chunk.Overlap)
 	p := &Pipeline{store: store, catalog: cat, embedder: embedder, options: o, extract: extract.Extract, seen: map[string]sight{}}
-	p.manifest = retrieval.Manifest{Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: embedder.Info()}
-	p.stamp = catalog.Stamp{Pipeline: Version, Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: embedder.Info()}
+	p.stamp = StampOf(o.Chunk, embedder.Info())
+	p.manifest = retrieval.Manifest{Extractor: p.stamp.Extractor, Chunker: p.stamp.Chunker, Analysis: p.stamp.Analysis, Embedder: p.stamp.Embedder}
 	return p
+}
+
+// StampOf is what a pipeline with these options and this embedder puts on what
+// it publishes.
+func StampOf(o chunk.Options, info models.EmbedderInfo) catalog.Stamp {
+	if o.Budget == 0 {
+		o.Budget = min(chunk.DefaultBudget, info.Window-budgetReserve)
+	}
+	chunker := fmt.Sprintf("%s %s budget=%d size=%d overlap=%d", chunk.Version, o.Strategy, o.Budget, o.Size, o.Overlap)
+	return catalog.Stamp{Pipeline: Version, Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: info}
 }
 
 // Stamp is what this pipeline puts on what it publishes; a record with

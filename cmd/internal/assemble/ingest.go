@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"footnote/cmd/internal/config"
+	cards "footnote/models/catalog"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/chunk"
 	"footnote/retrieval/ingest"
@@ -91,7 +92,7 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	}
 	in.Pipeline = ingest.New(in.Pushed.Guard(in.Store, in.pathOf), in.Catalog, in.Models.Embedder, ingest.Options{
 		Others:   []ingest.Source{in.Pushed},
-		Chunk:    chunk.Options{Strategy: chunk.Strategy(c.Chunk.Strategy), Budget: c.Chunk.Tokens},
+		Chunk:    chunking(c),
 		Cache:    in.cache,
 		Progress: progress,
 		Timeout:  c.Ingest.Extract.Timeout(),
@@ -125,6 +126,16 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 			}
 		},
 	}), nil
+}
+
+// Stamp is what this program puts on what it ingests with the configuration.
+func Stamp(c config.Config) (catalog.Stamp, error) {
+	card, err := cards.Lookup(cards.DefaultEmbedder)
+	return ingest.StampOf(chunking(c), card.Info()), err
+}
+
+func chunking(c config.Config) chunk.Options {
+	return chunk.Options{Strategy: chunk.Strategy(c.Chunk.Strategy), Budget: c.Chunk.Tokens}
 }
 
 // MaxRemoved is sync.max_removed as a share. 0 percent removes one or two

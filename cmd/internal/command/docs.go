@@ -18,8 +18,7 @@ import (
 )
 
 // docJSON is the contract of docs --json: the catalog's record of a document,
-// its title, and whether something else than the current index's recipe made
-// it.
+// its title, and whether something else than this program's recipe made it.
 type docJSON struct {
 	catalog.Record
 	Title string  `json:"title"`
@@ -37,6 +36,7 @@ type shelf struct {
 	done    func() error
 	current retrieval.Generation
 	titles  map[retrieval.DocumentID]string
+	stamp   catalog.Stamp // of what is ingested now
 }
 
 // openShelf opens the library.
@@ -48,7 +48,14 @@ func (p *program) openShelf(ctx context.Context) (*shelf, error) {
 		return nil, err
 	}
 	s := &shelf{Library: l, done: done, titles: map[retrieval.DocumentID]string{}}
-	if err := s.open(ctx); err != nil {
+	c, err := p.config()
+	if err == nil {
+		s.stamp, err = assemble.Stamp(c)
+	}
+	if err == nil {
+		err = s.open(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, done())
 	}
 	return s, nil
@@ -90,10 +97,7 @@ func (s *shelf) open(ctx context.Context) (err error) {
 
 func (s *shelf) doc(r catalog.Record) docJSON {
 	d := docJSON{Record: r, Title: s.titles[r.ID]}
-	if s.current != nil && r.State == catalog.Published {
-		m := s.current.Manifest()
-		d.Stale = r.Stamp.Extractor != m.Extractor || r.Stamp.Chunker != m.Chunker || r.Stamp.Analysis != m.Analysis || r.Stamp.Embedder != m.Embedder
-	}
+	d.Stale = r.State == catalog.Published && r.Stamp != s.stamp
 	return d
 }
 
@@ -177,10 +181,32 @@ func (p *program) printDoc(d docJSON, show console.Renderer) error {
 	if d.Reason != "" {
 		note = "  " + shorten(console.Line(d.Reason), 100)
 	}
+	note += coverage(d.Record)
 	if d.Stale {
 		note += "  (stale: ingest again)"
 	}
 	return p.print("%s  %-10s %-16s %4d chunks %7d characters  %s%s\n", d.ID, d.State, orNone(string(d.Serving)), d.Chunks, d.Characters, show.Path(d.Path), note)
+}
+
+// coverage says what of a document is not as it should be.
+func coverage(r catalog.Record) string {
+	var parts []string
+	if f := r.Facts; f.Covered < f.Total {
+		parts = append(parts, fmt.Sprintf("%d of %d %ss read", f.Covered, f.Total, f.Unit))
+	}
+	if f := r.Facts; f.Recognised > 0 {
+		parts = append(parts, fmt.Sprintf("%d recognised, confidence %d", f.Recognised, f.Confidence))
+	}
+	if r.Truncated > 0 {
+		parts = append(parts, fmt.Sprintf("%d chunks cut", r.Truncated))
+	}
+	if n := len(r.Warnings); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d warnings: docs show", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "  (" + strings.Join(parts, ", ") + ")"
 }
 
 func (p *program) docsShow() *cobra.Command {
@@ -269,7 +295,7 @@ func (p *program) described(d docJSON) string {
 	row("made by", "pipeline %s, extractor %s, chunker %s, analysis %s, embedder %s %s", d.Stamp.Pipeline, d.Stamp.Extractor, d.Stamp.Chunker,
 		d.Stamp.Analysis, d.Stamp.Embedder.Name, d.Stamp.Embedder.Precision)
 	if d.Stale {
-		row("stale", "another recipe made it than the current index: ingest again")
+		row("stale", "another recipe made it than this program has: sync, or ingest again")
 	}
 	if f := d.Facts; f.Unit != "" {
 		row("read", "%d of %d %ss", f.Covered, f.Total, f.Unit)
