@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,6 +32,30 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = w.Write(b)
 })
+
+// The API decides about methods and bodies itself, and its paths are not
+// tidied: an id that climbs must be refused, not led elsewhere.
+func TestAPIGetsWhatWasSent(t *testing.T) {
+	t.Parallel()
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprintln(w, r.Method, r.URL.EscapedPath(), n, err)
+	})
+	s := New(Options{API: api})
+	for _, c := range []struct{ method, target, body, want string }{
+		{"PUT", "/v1/documents/a/../b", strings.Repeat("x", MaxBody+1), "PUT /v1/documents/a/../b 1048577 <nil>\n"},
+		{"DELETE", "/v1/documents/a%2F%2e%2e//b", "", "DELETE /v1/documents/a%2F%2e%2e//b 0 <nil>\n"},
+		{"GET", "/v1", "", "not found\n"},
+		{"PUT", "/healthz", "x", "method not allowed\n"},
+	} {
+		if got := read(t, serve(s, c.method, c.target, c.body)); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.method, c.target, got, c.want)
+		}
+	}
+	if got := read(t, serve(New(Options{}), "GET", "/v1/documents", "")); got != "not found\n" {
+		t.Errorf("without an API: %q", got)
+	}
+}
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()

@@ -232,10 +232,7 @@ func TestReadme_OtherSystems(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
 	}
-	var got []string
-	for _, l := range strings.Fields(regexp.MustCompile(`(?m)^\{.*\}$`).ReplaceAllString(string(out), "")) {
-		got = append(got, l)
-	}
+	got := strings.Fields(regexp.MustCompile(`(?m)^\{.*\}$`).ReplaceAllString(string(out), ""))
 	if want := "202 202 200 200 204"; strings.Join(got, " ") != want {
 		t.Errorf("the commands gave %v, want %s:\n%s", got, want, out)
 	}
