@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -195,7 +197,24 @@ func checkIndex(ctx context.Context, c config.Config) []finding {
 		return []finding{{"index", failure, err.Error(), ""}}
 	}
 	defer func() { _ = l.Close() }() // nothing is written
-	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), append(checkCatalog(ctx, l), checkSources(c)...)...)...)
+	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), append(checkCatalog(ctx, l), append(checkSources(c), checkForsaken(c, l.Catalog)...)...)...)...)
+}
+
+// checkForsaken finds documents of sources that the configuration no longer
+// names: nothing keeps them up to date, and nothing removes them.
+func checkForsaken(c config.Config, cat *documents.Catalog) []finding {
+	counts := map[string]int{}
+	for _, r := range cat.List() {
+		named := slices.ContainsFunc(c.Sources, func(s config.Source) bool { return s.Name == r.Source })
+		if r.Source != "" && r.Serving != "" && filepath.IsAbs(r.Path) && !named {
+			counts[r.Source]++
+		}
+	}
+	var out []finding
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, finding{"sources", warning, fmt.Sprintf("%d document(s) are of %s, which the configuration no longer names: they stay as they are", counts[name], name), "name it again, or footnote docs rm ID…"})
+	}
+	return out
 }
 
 // checkSources says how the sources of the configuration stood at their last
