@@ -9,7 +9,7 @@ TOOLS  := $(CURDIR)/.cache/bin
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo -changed)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build check lint vuln bench clean
+.PHONY: help demo test build check lint vuln fuzz bench clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -27,6 +27,9 @@ test: native ## run every test with the race detector
 build: native ## make bin/footnote
 	@echo "build: $(BIN)"
 	@go build -trimpath -ldflags "-X footnote/cmd/internal/command.commit=$(COMMIT)" -o $(BIN) ./cmd/footnote
+
+fuzz: native ## fuzz every parser for FUZZTIME each, 60s if not given
+	@.ci/fuzz
 
 check: native lint vuln ## formatting, go vet, linters, go.mod, known vulnerabilities
 	@echo "check: everything is in order"

@@ -11,9 +11,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/korean"
@@ -425,4 +427,30 @@ func FuzzYAML(f *testing.F) { fuzzWith(f, "a.yaml", "a: &x [1, b]\nc: *x\n---\n?
 
 func FuzzMail(f *testing.F) {
 	fuzzWith(f, "a.eml", mime("Subject: =?utf-8?q?x?=", "Content-Type: multipart/mixed; boundary=b", "", "--b", "Content-Type: text/html", "", "<p>x", "--b", "Content-Type: message/rfc822", "", "Subject: y", "", "z", "--b", "Content-Disposition: attachment; filename=a.csv", "Content-Transfer-Encoding: base64", "", "YSxi", "--b--"), "x", "Subject: a\n\nb")
+}
+
+func FuzzMembers(f *testing.F) {
+	f.Add([]byte(office(f, "a.txt", "x", "../b/c.zip", office(f, "d.md", "y"))), true)
+	f.Add([]byte(mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "Content-Disposition: attachment; filename=a.txt", "", "x", "--b", "Content-Type: message/rfc822", "", "Subject: i", "", "y", "--b--")), false)
+	f.Fuzz(func(t *testing.T, data []byte, zipped bool) {
+		name := "a.eml"
+		if zipped {
+			name = "a.zip"
+		}
+		members, err := extract.Members(context.Background(), extract.Source{Path: name, Data: data})
+		var known *extract.Error
+		if err != nil && !errors.As(err, &known) {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, m := range members {
+			if seen[m.Name] || !filepath.IsLocal(m.Name) || strings.HasPrefix(m.Name, "/") || !utf8.ValidString(m.Name) {
+				t.Fatalf("the name %q", m.Name)
+			}
+			seen[m.Name] = true
+			if _, err := m.Read(context.Background()); err != nil && !errors.As(err, &known) {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -33,7 +33,7 @@ func Encrypted(what, password string) *Error {
 	if password != "" {
 		return &Error{Reason: "the " + what + " is encrypted and the password given does not open it", Retryable: true}
 	}
-	return &Error{Reason: "the " + what + " is encrypted: save it without a password, or give the password", Retryable: true}
+	return &Error{Reason: "the " + what + " is encrypted: save it without a password, or give the password in FOOTNOTE_DOCUMENT_PASSWORDS", Retryable: true}
 }
 
 // Limits bound what one document may unfold to. A field that is 0 has its
