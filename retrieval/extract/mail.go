@@ -132,12 +132,12 @@ const shiftedKorean = "\x1b$)C"
 func unshifted(data []byte) []byte {
 	out, shift := make([]byte, 0, len(data)), byte(0)
 	for _, b := range bytes.ReplaceAll(data, []byte(shiftedKorean), nil) {
-		switch {
-		case b == 0x0E:
+		switch b {
+		case 0x0E:
 			shift = 0x80
-		case b == 0x0F:
+		case 0x0F:
 			shift = 0
-		case b == '\n' || b == '\r' || b == ' ':
+		case '\n', '\r', ' ':
 			out = append(out, b)
 		default:
 			out = append(out, b|shift)

@@ -3,6 +3,7 @@ package office
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func ReadWord(ctx context.Context, data []byte, password string, l bounds.Limits
 	if !strings.HasPrefix(main, "word/") {
 		return doctree.Tree{}, bounds.Refuse("not a Word document: its main part is %s; the file has the wrong name", main)
 	}
-	w := word{ctx: ctx, p: p, d: draft.New(l, false), notes: map[string]string{}, charts: map[string]string{}}
+	w := word{ctx: ctx, p: p, d: draft.New(l, false), notes: map[string]string{}, charts: map[string]string{}, addresses: map[string]string{}}
 	if err := w.read(main); err != nil {
 		return doctree.Tree{}, err
 	}
@@ -35,13 +36,15 @@ func ReadWord(ctx context.Context, data []byte, password string, l bounds.Limits
 
 // word reads one document.
 type word struct {
-	ctx    context.Context
-	p      *ooxml.Package
-	d      *draft.Document
-	styles map[string]style
-	notes  map[string]string // text by kind and id
-	charts map[string]string // parts by the ids of their relations
-	title  string
+	ctx       context.Context
+	p         *ooxml.Package
+	d         *draft.Document
+	styles    map[string]style
+	notes     map[string]string // text by kind and id
+	charts    map[string]string // parts by the ids of their relations
+	addresses map[string]string // of links, by the ids of their relations
+	links     []string          // addresses behind words, with the words
+	title     string
 }
 
 // read reads the styles and notes, then the text.
@@ -64,6 +67,8 @@ func (w *word) read(main string) error {
 			around = append(around, r.Target)
 		case "chart":
 			w.charts[r.ID] = r.Target
+		case "hyperlink":
+			w.addresses[r.ID] = r.Target
 		case "aFChunk":
 			w.d.Warn("an embedded document is not read: " + r.Target)
 		}
@@ -76,7 +81,11 @@ func (w *word) read(main string) error {
 		return err
 	}
 	w.d.Add(doctree.Paragraph, f.begun)
-	return w.around(around)
+	if err := w.around(around); err != nil {
+		return err
+	}
+	w.writeLinks()
+	return nil
 }
 
 // readNotes keeps the notes of a part by their ids.
@@ -188,16 +197,18 @@ type flow struct {
 	out  *draft.Document
 	said []string // paragraphs, where there is no out
 
-	skip   int          // depth inside what is not read
-	inRow  bool         // inside the properties of a row
-	inMark bool         // inside those of a paragraph
-	begun  string       // of paragraphs whose end was deleted: the next goes on
-	paras  []*paragraph // open ones: a text box lies inside a paragraph
-	tables []*grid      // open ones
-	inText bool
-	hidden bool     // the run is
-	after  []string // text boxes and notes that follow the open paragraph or table
-	charts []string // parts of the charts that do
+	skip    int          // depth inside what is not read
+	inRow   bool         // inside the properties of a row
+	inMark  bool         // inside those of a paragraph
+	begun   string       // of paragraphs whose end was deleted: the next goes on
+	paras   []*paragraph // open ones: a text box lies inside a paragraph
+	tables  []*grid      // open ones
+	inText  bool
+	hidden  bool            // the run is
+	after   []string        // text boxes and notes that follow the open paragraph or table
+	charts  []string        // parts of the charts that do
+	address string          // of the open link
+	linked  strings.Builder // its words
 }
 
 // paragraph is an open paragraph.
@@ -262,6 +273,9 @@ func (f *flow) markDeleted() bool {
 }
 
 func (f *flow) write(s string) {
+	if f.address != "" {
+		f.linked.WriteString(s)
+	}
 	if n := len(f.paras); n > 0 {
 		f.paras[n-1].text.WriteString(s)
 	}
@@ -287,6 +301,9 @@ func (f *flow) start(e ooxml.Element) {
 		f.write("\n")
 	case "noBreakHyphen":
 		f.write("-")
+	case "hyperlink":
+		f.address = f.w.addresses[e.Attr("r:id")]
+		f.linked.Reset()
 	case "chart":
 		if part := f.w.charts[e.Attr("r:id")]; part != "" {
 			f.charts = append(f.charts, part)
@@ -347,6 +364,8 @@ func (f *flow) end(e ooxml.Element) {
 		}
 	case "t":
 		f.inText = false
+	case "hyperlink":
+		f.link()
 	case "tc":
 		if len(f.tables) > 0 {
 			f.tables[len(f.tables)-1].closeCell()
@@ -357,6 +376,37 @@ func (f *flow) end(e ooxml.Element) {
 		}
 	case "tbl":
 		f.closeTable()
+	}
+}
+
+// link keeps the address of a link that its words do not show.
+func (f *flow) link() {
+	words, address := strings.TrimSpace(f.linked.String()), strings.TrimSpace(f.address)
+	f.address = ""
+	scheme, bare, _ := strings.Cut(address, ":")
+	switch strings.ToLower(scheme) {
+	case "http", "https", "mailto":
+	default:
+		return
+	}
+	if bare = strings.Trim(bare, "/"); words == "" || bare == "" || strings.Contains(words, bare) {
+		return
+	}
+	if l := words + ": " + address; len(f.w.links) < maxLinks && !slices.Contains(f.w.links, l) {
+		f.w.links = append(f.w.links, l)
+	}
+}
+
+// maxLinks bounds the links that are listed.
+const maxLinks = 500
+
+// writeLinks lists the addresses at the end, where they tear no sentence.
+func (w *word) writeLinks() {
+	for i, l := range w.links {
+		if i == 0 {
+			w.d.Section(1, "Links")
+		}
+		w.d.Add(doctree.Item, l)
 	}
 }
 

@@ -45,7 +45,11 @@ func rels(of ...string) string {
 	var b strings.Builder
 	b.WriteString("<Relationships>")
 	for i := 0; i+2 < len(of); i += 3 {
-		fmt.Fprintf(&b, `<Relationship Id="%s" Type="%s/%s" Target="%s"/>`, of[i], relation, of[i+1], of[i+2])
+		mode := ""
+		if of[i+1] == "hyperlink" {
+			mode = ` TargetMode="External"`
+		}
+		fmt.Fprintf(&b, `<Relationship Id="%s" Type="%s/%s" Target="%s"%s/>`, of[i], relation, of[i+1], of[i+2], mode)
 	}
 	return b.String() + "</Relationships>"
 }
@@ -87,6 +91,23 @@ func outline(t doctree.Tree) string {
 }
 
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
+
+func TestAddressesThatWordsHideAreListedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	link := func(id, words string) string {
+		return `<w:hyperlink r:id="` + id + `"><w:r><w:t>` + words + `</w:t></w:r></w:hyperlink>`
+	}
+	data := wordFile(t, `<w:p><w:r><w:t xml:space="preserve">See </w:t></w:r>`+link("a", "the help page")+`<w:r><w:t xml:space="preserve"> or </w:t></w:r>`+link("b", "www.example.org/x")+link("c", " there")+`</w:p>`+p("After."),
+		map[string]string{"word/_rels/document.xml.rels": rels("a", "hyperlink", "https://example.org/help", "b", "hyperlink", "http://www.example.org/x/", "c", "hyperlink", "javascript:alert(1)")})
+	tree, err := office.ReadWord(context.Background(), data, "", bounds.Limits{}.Filled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := lines("paragraph: See the help page or www.example.org/x there", "paragraph: After.", "# Links", "item: the help page: https://example.org/help")
+	if diff := cmp.Diff(want, outline(tree)); diff != "" {
+		t.Error(diff)
+	}
+}
 
 func TestChartsReadAsTables(t *testing.T) {
 	t.Parallel()
