@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -136,10 +137,11 @@ func (r *run) cut(rec catalog.Record, tree doctree.Tree) ([]retrieval.IndexedChu
 	return out, nil
 }
 
-const (
-	embedBatch    = 32 // chunks embedded together: how often ctx is looked at
-	embedAttempts = 3
-)
+const embedAttempts = 3
+
+// embedBatch is how many chunks are embedded together and then kept: enough for
+// all processors, few enough that an interrupted run loses little.
+var embedBatch = max(8, 2*runtime.GOMAXPROCS(0))
 
 // embedding is the embedding stage. It is used by one goroutine.
 type embedding struct {

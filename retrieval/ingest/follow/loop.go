@@ -275,7 +275,7 @@ func (f *feed) retriable(now time.Time) map[string]bool {
 
 const (
 	leastPeace = time.Second
-	mostPeace  = 8 * time.Second
+	mostPeace  = 3 * time.Second
 )
 
 // pass makes one pass and plans what follows from it.
