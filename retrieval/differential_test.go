@@ -99,8 +99,7 @@ func (w *world) open(t *testing.T) (mem, red retrieval.Generation) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { embedded.Close() })
-	// Whole is small, so that long lists are met.
-	shared, err := redisindex.OpenURL(t.Context(), redistest.URL(t), redisindex.Options{Prefix: "differential-" + strings.ToLower(rand.Text()), Whole: 40})
+	shared, err := redisindex.OpenURL(t.Context(), redistest.URL(t), redisindex.Options{Prefix: "differential-" + strings.ToLower(rand.Text())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -33,19 +36,16 @@ func failed(ctx context.Context, doing string, err error) error {
 }
 
 func unavailable(err error) bool {
-	if errors.Is(err, retrieval.ErrUnavailable) || errors.Is(err, redis.Nil) || errors.Is(err, redis.ErrClosed) {
-		return false
-	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
-		for _, p := range passing {
-			if strings.HasPrefix(answer.Error(), p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(passing, func(p string) bool { return strings.HasPrefix(answer.Error(), p) })
 	}
-	return true // no answer: the connection
+	_, network := errors.AsType[net.Error](err)
+	return network || slices.ContainsFunc(noAnswer, func(e error) bool { return errors.Is(err, e) })
 }
+
+// noAnswer are what the client says besides errors of the network when the
+// server did not answer.
+var noAnswer = []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted}
 
 // noIndex reports the answer for an index or alias that is not there.
 func noIndex(err error) bool {

@@ -36,7 +36,7 @@ type oracle struct {
 }
 
 func newOracle(t testing.TB) *oracle {
-	o := &oracle{g: create(t, openStore(t, Options{Whole: 20}))}
+	o := &oracle{g: create(t, openStore(t, Options{}))}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 120 {
 		id := fmt.Sprintf("doc%d", i)

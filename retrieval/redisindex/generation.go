@@ -25,12 +25,17 @@ type Generation struct {
 	manifest retrieval.Manifest
 	keys     keys
 
-	seen  atomic.Pointer[state] // as of the last look
+	seen  atomic.Pointer[state] // as of the last look; nil: it has moved
 	names names
+	lists lists
+
+	following sync.Mutex
+	numbered  int
+	last      *state
 }
 
 func newGeneration(client redis.UniversalClient, o Options, m retrieval.Manifest) *Generation {
-	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}}
+	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}}
 }
 
 // Manifest says what made the generation.
@@ -47,8 +52,7 @@ func (g *Generation) Counts() retrieval.Counts {
 			return retrieval.Counts{}
 		}
 	}
-	sum := s.all()
-	return retrieval.Counts{Documents: sum.documents, Chunks: sum.chunks}
+	return retrieval.Counts{Documents: len(s.docs), Chunks: s.chunks}
 }
 
 // part is what loadScript gives for a chunk.
@@ -253,7 +257,7 @@ func (g *Generation) complete(ctx context.Context) error {
 		if err != nil {
 			return failed(ctx, "counting the chunks", err)
 		}
-		if want := s.all().chunks; same && found.Val().Total != want {
+		if want := s.chunks; same && found.Val().Total != want {
 			return fmt.Errorf("%w: %d chunks are indexed instead of %d; %s", retrieval.ErrCorrupt, found.Val().Total, want, rebuild)
 		}
 		if same {

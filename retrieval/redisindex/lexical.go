@@ -3,110 +3,159 @@ package redisindex
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
+	"sync"
 
 	"footnote/retrieval"
 )
 
-// list is a term of the question and the admitted chunks that hold it, of a
-// long list the first only.
+// list is what was fetched of a term: its chunks by publication, of those that
+// were visible in a state. What is in it of a publication never changes.
 type list struct {
-	term   string
-	times  int // in the question
-	total  int // chunks
-	weight float64
-	counts map[place]int // occurrences in a chunk, saturated
-	whole  bool          // counts has all chunks
-	most   int           // occurrences in a chunk that is not in counts, at most
-
-	cmd *redis.FTSearchCmd
+	runs   []run
+	number int // of the state
+	size   int // items
 }
 
-// lists are the terms of a question, each once in order.
-type lists []*list
-
-func newLists(terms []string) lists {
-	times := make(map[string]int, len(terms))
-	for _, t := range terms {
-		times[t]++
-	}
-	var out lists
-	for _, t := range distinct(terms) {
-		out = append(out, &list{term: t, times: times[t], counts: map[place]int{}})
-	}
-	return out
+type run struct {
+	pub   string
+	items []item
 }
 
-func (ls lists) of(term string) *list {
-	i := slices.IndexFunc(ls, func(l *list) bool { return l.term == term })
-	if i < 0 {
-		return nil
-	}
-	return ls[i]
+type item struct {
+	ordinal uint32
+	count   uint16 // of the term, saturated
+	length  uint16 // of the chunk, saturated
 }
 
-// ask fetches the chunks with the most occurrences of each term, or their
-// number alone if no hits are wanted.
-func (ls lists) ask(ctx context.Context, s *search, p redis.Pipeliner, depth int) {
-	for _, l := range ls {
-		if depth == 0 {
-			l.cmd = s.count(ctx, p, s.filter.holds(l.term))
-		} else {
-			l.ask(ctx, s, p, s.o.Whole, nil)
+// postings are the runs of a list that a state shows, with their place in it.
+type postings struct{ runs []placed }
+
+type placed struct {
+	doc   int
+	items []item
+}
+
+// lists keeps what was fetched of terms by token. A list of an older state is
+// brought up by what has been published since.
+type lists struct {
+	mu    sync.Mutex
+	known map[string]*list
+	size  int // items, 8 bytes each
+}
+
+const (
+	maxListed = 4 << 20
+	maxSince  = 100 // publications since; with more a list is fetched anew
+)
+
+func (ls *lists) get(token string) *list {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.known[token]
+}
+
+func (ls *lists) set(token string, l *list) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if old := ls.known[token]; old != nil {
+		ls.size -= old.size
+	}
+	if ls.size += l.size; ls.size > maxListed {
+		clear(ls.known)
+		ls.size = l.size
+	}
+	ls.known[token] = l
+}
+
+// bring makes the list of a state from an older one and what was fetched of the
+// publications since, by name.
+func (l *list) bring(s *state, since map[string]string) (*list, error) {
+	out := &list{number: s.number}
+	keep := func(r run) {
+		out.runs = append(out.runs, r)
+		out.size += len(r.items)
+	}
+	if l != nil {
+		for _, r := range l.runs {
+			_, again := since[r.pub]
+			if _, visible := s.places[r.pub]; visible && !again {
+				keep(r)
+			}
 		}
 	}
+	for pub, packed := range since {
+		n, visible := s.places[pub]
+		if !visible || packed == "" {
+			continue
+		}
+		r := run{pub: pub}
+		beyond := false
+		err := decodePostings(packed, func(ordinal, count, length int) {
+			beyond = beyond || ordinal >= s.docs[n].chunks
+			r.items = append(r.items, item{uint32(ordinal), uint16(count), uint16(length)})
+		})
+		if err != nil || beyond {
+			return nil, fmt.Errorf("%w: a term's postings in publication %s", retrieval.ErrCorrupt, pub)
+		}
+		keep(r)
+	}
+	return out, nil
 }
 
-// ask fetches at most limit chunks, of the keys given if there are any.
-func (l *list) ask(ctx context.Context, s *search, p redis.Pipeliner, limit int, keys []any) {
-	o := s.options(limit)
-	o.NoContent, o.WithScores, o.Scorer, o.InKeys = true, true, "DISMAX", keys
-	l.cmd = p.FTSearchWithArgs(ctx, s.keys.index, s.filter.holds(l.term), o)
+// place finds the list's runs in a state that shows all of them.
+func (s *state) place(l *list) *postings {
+	p := &postings{runs: make([]placed, 0, len(l.runs))}
+	for _, r := range l.runs {
+		if n, ok := s.places[r.pub]; ok {
+			p.runs = append(p.runs, placed{n, r.items})
+		}
+	}
+	return p
 }
 
-func (ls lists) read(s *search) error {
-	for _, l := range ls {
-		r := l.cmd.Val()
-		l.total = r.Total
-		if err := l.take(s, r.Docs); err != nil {
-			return err
+// encodePostings packs the chunks of one publication that hold a term: for each
+// the difference to the ordinal before (the first: to -1), the count, the
+// length, as varints.
+func encodePostings(b []byte, last, ordinal, count, length int) []byte {
+	b = binary.AppendUvarint(b, uint64(ordinal-last))
+	b = binary.AppendUvarint(b, uint64(min(count, saturated)))
+	return binary.AppendUvarint(b, uint64(length))
+}
+
+// decodePostings calls visit with what encodePostings packed.
+func decodePostings(s string, visit func(ordinal, count, length int)) error {
+	last := -1
+	for b := []byte(s); len(b) > 0; {
+		var field [3]uint64
+		for i := range field {
+			n, size := binary.Uvarint(b)
+			if size <= 0 {
+				return errors.New("the postings are cut short")
+			}
+			field[i], b = n, b[size:]
 		}
-		l.whole = len(l.counts) >= l.total
-		if l.total > 0 {
-			l.weight = float64(l.times) * idf(s.within.chunks, l.total) * (k1 + 1)
+		if field[0] < 1 || field[0] > math.MaxInt32 || field[1] < 1 || field[1] > saturated || field[2] < field[1] || field[2] > saturated {
+			return errors.New("the postings hold numbers that cannot be")
 		}
+		last += int(field[0])
+		visit(last, int(field[1]), int(field[2]))
 	}
 	return nil
 }
 
-// take notes occurrences. They come most first.
-func (l *list) take(s *search, docs []redis.Document) error {
-	for _, d := range docs {
-		p, err := s.keys.placeOf(d.ID)
-		if err != nil {
-			return err
+// frequency is how many admitted chunks hold the term.
+func (v *view) frequency(s *state, p *postings) (n int) {
+	for _, r := range p.runs {
+		if v.lists[s.docs[r.doc].list] {
+			n += len(r.items)
 		}
-		if d.Score == nil || *d.Score < 1 || *d.Score != math.Trunc(*d.Score) {
-			return fmt.Errorf("the engine counts a term otherwise than expected in %s: its client must speak RESP3, its scorer DISMAX give the number of occurrences", d.ID)
-		}
-		l.most = int(min(*d.Score, saturated))
-		l.counts[p] = l.most
 	}
-	return nil
-}
-
-// bound is the greatest share that the term can have in a chunk that is not in
-// counts.
-func (l *list) bound() float64 {
-	if l.whole {
-		return 0
-	}
-	const rounding = 1 + 1e-12 // sums in another order may differ by less
-	return share(l.weight, l.most, k1*(1-b)) * rounding
+	return n
 }
 
 const (
@@ -119,164 +168,74 @@ func idf(chunks, holding int) float64 {
 	return math.Log1p((float64(chunks-holding) + 0.5) / (float64(holding) + 0.5))
 }
 
-// norm = k1·(1 − b + b·length/average), of chunks chunks with length terms in
-// all.
-func (s *statistics) norm(length int) float64 {
-	return k1 * (1 - b + b*float64(length)/(float64(s.length)/float64(s.chunks)))
+// accumulate adds a term's share, weight·count/(count + K), to the admitted
+// chunks that hold it; K = k1·(1 − b + b·length/average).
+func (v *view) accumulate(scores []float64, s *state, p *postings, weight float64) {
+	average := float64(v.length) / float64(v.chunks)
+	for _, r := range p.runs {
+		d := &s.docs[r.doc]
+		if !v.lists[d.list] {
+			continue
+		}
+		for _, it := range r.items {
+			count := float64(it.count)
+			scores[d.base+int(it.ordinal)] += weight * count / (count + k1*(1-b+b*float64(it.length)/average))
+		}
+	}
 }
 
-// share is a term's part of a score: weight·count/(count + norm).
-func share(weight float64, count int, norm float64) float64 {
-	return weight * float64(count) / (float64(count) + norm)
-}
-
-// scored is a chunk with its BM25, or with as much of it as is known.
+// scored is a chunk with its BM25.
 type scored struct {
 	place place
 	score float64
 }
 
-// lexical are the depth best chunks, best first, ties by id.
-//
-// Short lists are there whole. Of the others only the chunks with the most
-// occurrences are, so that a chunk that no list has shown scores at most the
-// sum of the bounds. If depth known chunks have more, it is none of the best
-// (MaxScore; Turtle and Flood 1995): then what is missing of the known ones is
-// looked up by their keys. Otherwise the shortest of the long lists are fetched
-// whole first.
-func (s *search) lexical(ctx context.Context, ls lists, depth int) ([]scored, error) {
-	long := slices.DeleteFunc(slices.Clone(ls), func(l *list) bool { return l.whole })
-	slices.SortStableFunc(long, func(a, b *list) int { return cmp.Compare(a.total, b.total) })
-	for len(long) > 0 {
-		known := s.score(ls)
-		floor := nth(known, depth)
-		n := needed(long, floor)
-		if n == 0 {
-			if err := s.lookUp(ctx, ls, long, known, floor); err != nil {
-				return nil, err
-			}
-			break
-		}
-		if err := s.complete(ctx, long[:n]); err != nil {
-			return nil, err
-		}
-		long = long[n:]
+// lexical are the depth best admitted chunks, best first, ties by id. It names
+// the terms that none holds.
+func (s *search) lexical(ctx context.Context, depth int) (best []scored, missing []string, err error) {
+	times := map[string]int{}
+	for _, t := range s.query.Terms {
+		times[t]++
 	}
-	all := s.score(ls)
-	floor := nth(all, depth)
-	best := slices.DeleteFunc(all, func(c scored) bool { return c.score < floor })
+	scores := make([]float64, s.state.chunks)
+	for _, t := range distinct(s.query.Terms) {
+		n := s.frequency(t)
+		if n == 0 {
+			missing = append(missing, t)
+			continue
+		}
+		s.view.accumulate(scores, s.state, s.terms[t], float64(times[t])*idf(s.view.chunks, n)*(k1+1))
+	}
+	best = s.best(scores, depth)
 	if err := s.name(ctx, placesOf(best)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(best, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), s.chunkID(a.place).Compare(s.chunkID(b.place)))
 	})
-	return best[:min(depth, len(best))], nil
+	return best[:min(depth, len(best))], missing, nil
 }
 
-// score sums the shares of every chunk that a list has shown, in the order of
-// the question's terms.
-func (s *search) score(ls lists) []scored {
-	at := map[place]int{}
+// best are the chunks that score no less than the depth-th, in no order.
+func (s *search) best(scores []float64, depth int) []scored {
+	if depth < 1 {
+		return nil
+	}
+	found := slices.DeleteFunc(slices.Clone(scores), func(x float64) bool { return x == 0 })
+	slices.Sort(found)
+	floor := math.SmallestNonzeroFloat64
+	if len(found) > depth {
+		floor = found[len(found)-depth]
+	}
 	var out []scored
-	for _, l := range ls {
-		for p, count := range l.counts {
-			i, ok := at[p]
-			if !ok {
-				i = len(out)
-				at[p], out = i, append(out, scored{place: p})
+	for _, d := range s.state.docs {
+		for i, x := range scores[d.base : d.base+d.chunks] {
+			if x >= floor {
+				out = append(out, scored{place{d.pub, i}, x})
 			}
-			out[i].score += share(l.weight, count, s.within.norm(p.length))
 		}
 	}
 	return out
-}
-
-// nth is the n-th greatest score, 0 where there are fewer.
-func nth(all []scored, n int) float64 {
-	if len(all) < n {
-		return 0
-	}
-	scores := make([]float64, len(all))
-	for i, c := range all {
-		scores[i] = c.score
-	}
-	slices.Sort(scores)
-	return scores[len(scores)-n]
-}
-
-// needed is how many of the long lists, shortest first, must be whole for the
-// bounds of the others to stay under floor.
-func needed(long []*list, floor float64) int {
-	rest, n := 0.0, len(long)
-	for n > 0 {
-		if rest += long[n-1].bound(); rest >= floor {
-			return n
-		}
-		n--
-	}
-	return 0
-}
-
-// complete fetches the lists whole.
-func (s *search) complete(ctx context.Context, ls []*list) error {
-	err := s.pin(ctx, func(p redis.Pipeliner) {
-		for _, l := range ls {
-			l.ask(ctx, s, p, l.total, nil)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for _, l := range ls {
-		if err := l.take(s, l.cmd.Val().Docs); err != nil {
-			return err
-		}
-		if len(l.counts) != l.total {
-			return fmt.Errorf("%w: the engine returned %d of %d chunks", retrieval.ErrUnavailable, len(l.counts), l.total)
-		}
-		l.whole = true
-	}
-	return nil
-}
-
-// lookUp fetches the occurrences that are not known of the chunks that can
-// still come to floor.
-func (s *search) lookUp(ctx context.Context, ls lists, long []*list, known []scored, floor float64) error {
-	asked := make(map[*list][]any, len(long))
-	for _, c := range known {
-		rest := 0.0
-		for _, l := range long {
-			if _, ok := l.counts[c.place]; !ok {
-				rest += l.bound()
-			}
-		}
-		if rest == 0 || c.score+rest < floor {
-			continue
-		}
-		for _, l := range long {
-			if _, ok := l.counts[c.place]; !ok {
-				asked[l] = append(asked[l], s.keys.chunk(c.place))
-			}
-		}
-	}
-	if len(asked) == 0 {
-		return nil
-	}
-	err := s.pin(ctx, func(p redis.Pipeliner) {
-		for l, keys := range asked {
-			l.ask(ctx, s, p, len(keys), keys)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for l := range asked {
-		if err := l.take(s, l.cmd.Val().Docs); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func placesOf(all []scored) []place {

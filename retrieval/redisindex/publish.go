@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -39,13 +39,9 @@ func (g *Generation) Publish(ctx context.Context, p retrieval.Publication) error
 
 func (g *Generation) publish(ctx context.Context, p retrieval.Publication) error {
 	r := newRecord(p)
-	lengths := make([]int, len(p.Chunks))
-	for i, c := range p.Chunks {
-		lengths[i] = min(len(c.Terms), saturated)
-		r.Length += lengths[i]
-	}
-	if err := g.stage(ctx, p, r.pub, lengths); err != nil {
-		g.discard(ctx, r.pub, lengths, true) // best effort; what stays hidden is for Sweep
+	terms := countTerms(p.Chunks)
+	if err := g.stage(ctx, p, r.pub, terms); err != nil {
+		g.discard(ctx, r.pub, true) // best effort; what stays hidden is for Sweep
 		return err
 	}
 	// An error from here on may hide that it is done: nothing is deleted.
@@ -54,27 +50,62 @@ func (g *Generation) publish(ctx context.Context, p retrieval.Publication) error
 
 func newRecord(p retrieval.Publication) *record {
 	d := p.Document
-	return &record{
+	r := &record{
 		pub: newPublication(), list: p.Access, Runes: utf8.RuneCountInString(d.Canonical), Chunks: len(p.Chunks),
 		meta: meta{Revision: d.Revision, Path: d.Path, Title: d.Title, Link: d.Link, Format: d.Format, Language: d.Language, Modified: d.Modified.UTC()},
 	}
+	for _, c := range p.Chunks {
+		r.Length += min(len(c.Terms), saturated)
+	}
+	return r
+}
+
+// countTerms packs the postings of each token of a publication.
+func countTerms(chunks []retrieval.IndexedChunk) map[string][]byte {
+	packed, last := map[string][]byte{}, map[string]int{}
+	for i, c := range chunks {
+		counts := map[string]int{}
+		for _, t := range c.Terms {
+			counts[token(t)]++
+		}
+		for t, n := range counts {
+			if packed[t] == nil {
+				last[t] = -1
+			}
+			packed[t] = encodePostings(packed[t], last[t], i, n, min(len(c.Terms), saturated))
+			last[t] = i
+		}
+	}
+	return packed
 }
 
 // stage writes a publication, hidden.
-func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string, lengths []int) error {
+func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string, terms map[string][]byte) error {
+	tokens := slices.Sorted(maps.Keys(terms))
 	_, err := g.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		tx.HSet(ctx, g.keys.overlay, pub, hidden(g.o.now()))
-		tx.Incr(ctx, g.keys.version)
+		tx.Set(ctx, g.keys.version, newVersion(), 0)
 		tx.HSet(ctx, g.keys.names, pub, encodeName(p.Document.ID, p.Document.Revision))
-		tx.Set(ctx, g.keys.lengths+pub, packLengths(lengths), 0)
+		tx.Set(ctx, g.keys.contents+pub, encodeContents(len(p.Chunks), tokens), 0)
 		tx.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	for some := range slices.Chunk(tokens, 10*batch) {
+		_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, t := range some {
+				pipe.HSet(ctx, g.keys.postings+t, pub, terms[t])
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for from := 0; from < len(p.Chunks); from += batch {
-		if err := g.stageChunks(ctx, p, pub, lengths, from, min(from+batch, len(p.Chunks))); err != nil {
+		if err := g.stageChunks(ctx, p, pub, from, min(from+batch, len(p.Chunks))); err != nil {
 			return err
 		}
 	}
@@ -83,14 +114,14 @@ func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub str
 
 // stageChunks writes some chunks and makes sure that the engine took them: it
 // drops silently what it cannot index.
-func (g *Generation) stageChunks(ctx context.Context, p retrieval.Publication, pub string, lengths []int, from, to int) error {
+func (g *Generation) stageChunks(ctx context.Context, p retrieval.Publication, pub string, from, to int) error {
 	var indexed *redis.FTSearchCmd
 	tags := accessTags(p.Access)
 	passages, states := make([]any, 0, 2*batch), make([]any, 0, 2*batch)
 	_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := from; i < to; i++ {
 			c, n := p.Chunks[i], strconv.Itoa(i)
-			pipe.HSet(ctx, g.keys.chunk(place{pub, i, lengths[i]}), fieldTerms, tokens(c.Terms), fieldVector, packVector(c.Vector),
+			pipe.HSet(ctx, g.keys.chunk(place{pub, i}), fieldVector, packVector(c.Vector),
 				fieldAccess, tags, fieldPublication, pub, fieldState, live)
 			text, err := encodePassage(c.Chunk)
 			if err != nil {
@@ -128,15 +159,6 @@ func (g *Generation) refused(ctx context.Context, n, want int) error {
 		why = info.IndexErrors.LastIndexingError
 	}
 	return fmt.Errorf("the Query Engine indexed %d of %d chunks: %s", n, want, why)
-}
-
-// tokens is the text of a chunk as the engine indexes it.
-func tokens(terms []string) string {
-	all := make([]string, len(terms))
-	for i, t := range terms {
-		all[i] = token(t)
-	}
-	return strings.Join(all, " ")
 }
 
 // show makes a staged publication the document's visible one.
@@ -245,26 +267,26 @@ func (g *Generation) change(ctx context.Context, id retrieval.DocumentID, next f
 // swap runs changeScript from old to r, either of which may be nil.
 func (g *Generation) swap(ctx context.Context, id retrieval.DocumentID, old, r *record) (bool, error) {
 	before, after, staged := "", "", ""
-	var fields, overlays []any
+	var pubs []any
 	if old != nil {
 		before = old.raw
-		fields = append(fields, old.statistics().fields(old.list, -1)...)
-		overlays = append(overlays, old.pub, hidden(g.o.now()))
+		pubs = append(pubs, old.pub, hidden(g.o.now()), "")
 	}
 	if r != nil {
 		var err error
 		if after, err = r.encode(); err != nil {
 			return false, err
 		}
-		fields = append(fields, r.statistics().fields(r.list, 1)...)
+		shown := "" // the tags of a new publication are right
 		if old != nil && old.pub == r.pub {
-			overlays = append(overlays, r.pub, accessOverlay(r.list))
+			shown = accessOverlay(r.list)
 		} else {
-			staged, overlays = r.pub, append(overlays, r.pub, "") // its tags are right
+			staged = r.pub
 		}
+		pubs = append(pubs, r.pub, shown, encodeEntry(r.share(), r.list))
 	}
-	args := append([]any{string(id), before, after, staged, len(fields) / 2}, fields...)
-	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.classes, g.keys.overlay}, append(args, overlays...)...).Int()
+	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.directory, g.keys.overlay},
+		append([]any{string(id), before, after, staged, newVersion()}, pubs...)...).Int()
 	if n < 0 {
 		return false, errors.New("it took so long that what was written of it has been swept away; publish again")
 	}
@@ -274,30 +296,37 @@ func (g *Generation) swap(ctx context.Context, id retrieval.DocumentID, old, r *
 // retag writes the list into the chunks of a publication and takes it out of
 // the overlay. It ends early when another change comes in between.
 func (g *Generation) retag(ctx context.Context, pub string, list acl.List) error {
-	lengths, err := g.lengths(ctx, pub)
+	chunks, _, err := g.contents(ctx, pub)
 	if err != nil {
 		return err
 	}
 	mine := accessOverlay(list)
-	for from := 0; from < len(lengths); from += batch {
-		keys := []string{g.keys.overlay}
-		for i := from; i < min(from+batch, len(lengths)); i++ {
-			keys = append(keys, g.keys.chunk(place{pub, i, lengths[i]}))
-		}
+	for from := 0; from < chunks; from += batch {
+		keys := append([]string{g.keys.overlay}, g.chunkKeys(pub, from, min(from+batch, chunks))...)
 		done, err := retagScript.Run(ctx, g.client, keys, pub, mine, accessTags(list)).Int()
 		if err != nil || done == 0 {
 			return err
 		}
 	}
-	return settleScript.Run(ctx, g.client, []string{g.keys.version, g.keys.overlay}, pub, mine).Err()
+	return settleScript.Run(ctx, g.client, []string{g.keys.version, g.keys.overlay}, pub, mine, newVersion()).Err()
 }
 
-func (g *Generation) lengths(ctx context.Context, pub string) ([]int, error) {
-	raw, err := g.client.Get(ctx, g.keys.lengths+pub).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
+func (g *Generation) chunkKeys(pub string, from, to int) []string {
+	var out []string
+	for i := from; i < to; i++ {
+		out = append(out, g.keys.chunk(place{pub, i}))
 	}
-	return unpackLengths(raw)
+	return out
+}
+
+// contents is how many chunks and which tokens a publication has; none if it is
+// gone.
+func (g *Generation) contents(ctx context.Context, pub string) (chunks int, tokens []string, err error) {
+	raw, err := g.client.Get(ctx, g.keys.contents+pub).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, nil, err
+	}
+	return decodeContents(raw)
 }
 
 // clean deletes the hidden publication of old and the texts of those in
@@ -313,27 +342,24 @@ func (g *Generation) clean(ctx context.Context, old *record, dropped []string) {
 			_ = g.client.Unlink(after, g.keys.texts+pub).Err()
 		}
 	}
-	lengths, err := g.lengths(after, old.pub)
-	if err == nil {
-		g.discard(after, old.pub, lengths, slices.Contains(dropped, old.pub))
-	}
+	g.discard(after, old.pub, slices.Contains(dropped, old.pub))
 }
 
-// discard deletes a hidden publication, its chunks in batches, and takes it out
-// of the overlay last, so that it is never seen in part.
-func (g *Generation) discard(ctx context.Context, pub string, lengths []int, text bool) {
+// discard deletes a hidden publication in batches, and takes it out of the
+// overlay last, so that it is never seen in part.
+func (g *Generation) discard(ctx context.Context, pub string, text bool) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 	defer cancel()
-	for from := 0; from < len(lengths); from += batch {
-		var chunks []string
-		for i := from; i < min(from+batch, len(lengths)); i++ {
-			chunks = append(chunks, g.keys.chunk(place{pub, i, lengths[i]}))
-		}
-		if g.client.Unlink(after, chunks...).Err() != nil {
+	chunks, tokens, err := g.contents(after, pub)
+	if err != nil || g.unlist(after, pub, tokens) != nil {
+		return
+	}
+	for from := 0; from < chunks; from += batch {
+		if g.client.Unlink(after, g.chunkKeys(pub, from, min(from+batch, chunks))...).Err() != nil {
 			return
 		}
 	}
-	rest := []string{g.keys.passages + pub, g.keys.states + pub, g.keys.lengths + pub}
+	rest := []string{g.keys.passages + pub, g.keys.states + pub, g.keys.contents + pub}
 	if text {
 		rest = append(rest, g.keys.texts+pub)
 	}
@@ -343,4 +369,20 @@ func (g *Generation) discard(ctx context.Context, pub string, lengths []int, tex
 		p.HDel(after, g.keys.overlay, pub)
 		return nil
 	})
+}
+
+// unlist takes a publication out of the lists of its tokens.
+func (g *Generation) unlist(ctx context.Context, pub string, tokens []string) error {
+	for some := range slices.Chunk(tokens, 10*batch) {
+		_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, t := range some {
+				p.HDel(ctx, g.keys.postings+t, pub)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

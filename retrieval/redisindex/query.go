@@ -15,7 +15,6 @@ import (
 
 // Fields of a chunk, as the Query Engine indexes them.
 const (
-	fieldTerms       = "t"
 	fieldVector      = "v"
 	fieldAccess      = "acl"
 	fieldPublication = "pub"
@@ -86,12 +85,6 @@ func isPlain(w string) bool {
 	return w != ""
 }
 
-// holds is the query for the admitted chunks that hold the term. The weights
-// make DISMAX give the number of occurrences alone: a filter would add its own.
-func (f filter) holds(term string) string {
-	return "(@" + fieldTerms + ":(" + token(term) + "))=>{$weight:1} (" + f.text + ")=>{$weight:0}"
-}
-
 // near is the query for the admitted chunks nearest to the vector in $q. The
 // policy compares every admitted chunk, also where the index is HNSW: its
 // graph misses up to two thirds of the hits under a filter.
@@ -102,9 +95,8 @@ func (f filter) near(k int) string {
 // base32Lower is base32 in the alphabet of the query language.
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// token is a term as it stands in the index: t and the term where it is of
-// [a-z0-9], b and its base32 otherwise, h and its hash where it is long: the
-// engine cuts at 128 bytes, splits at punctuation, and folds capitals.
+// token is a term as it stands in keys: t and the term where it is of [a-z0-9],
+// b and its base32 otherwise, h and its hash where it is long.
 func token(term string) string {
 	switch {
 	case len(term) > 64:
@@ -142,7 +134,6 @@ func schema(dims int, hnsw bool) []*redis.FieldSchema {
 		return &redis.FieldSchema{FieldName: name, FieldType: redis.SearchFieldTypeTag, CaseSensitive: true, Separator: ","}
 	}
 	return []*redis.FieldSchema{
-		{FieldName: fieldTerms, FieldType: redis.SearchFieldTypeText, NoStem: true},
 		tag(fieldAccess), tag(fieldPublication), tag(fieldState),
 		{FieldName: fieldVector, FieldType: redis.SearchFieldTypeVector, VectorArgs: vector},
 	}

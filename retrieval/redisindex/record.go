@@ -22,6 +22,10 @@ const pubLen = 16
 
 func newPublication() string { return strings.ToLower(rand.Text())[:pubLen] }
 
+// newVersion names a version. It is not a count: after a loss of the last
+// changes a count would come to the same number with other contents.
+func newVersion() string { return rand.Text() }
+
 // saturated is the largest length and frequency that BM25 sees.
 const saturated = math.MaxUint16
 
@@ -58,9 +62,7 @@ type past struct {
 
 const keptRevisions = 5
 
-func (r *record) statistics() statistics {
-	return statistics{chunks: r.Chunks, length: r.Length, documents: 1}
-}
+func (r *record) share() share { return share{chunks: r.Chunks, length: r.Length} }
 
 func (r *record) encode() (string, error) {
 	r.Access = []byte(pack(r.list))
@@ -183,62 +185,54 @@ func unpackVector(s string, dims int) ([]float32, error) {
 	return v, nil
 }
 
-// packLengths writes the lengths of a publication's chunks; they are part of
-// the chunks' keys.
-func packLengths(lengths []int) string {
-	var b []byte
-	for _, n := range lengths {
-		b = binary.AppendUvarint(b, uint64(n))
-	}
-	return string(b)
+// encodeContents says what was written of a publication, so that it can be
+// deleted: the number of its chunks and its tokens, apart by blanks.
+func encodeContents(chunks int, tokens []string) string {
+	return strings.Join(append([]string{strconv.Itoa(chunks)}, tokens...), " ")
 }
 
-func unpackLengths(s string) ([]int, error) {
-	var out []int
-	for b := []byte(s); len(b) > 0; {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > saturated {
-			return nil, fmt.Errorf("%w: the lengths of a publication", retrieval.ErrCorrupt)
-		}
-		out, b = append(out, int(n)), b[size:]
+func decodeContents(s string) (chunks int, tokens []string, err error) {
+	if s == "" {
+		return 0, nil, nil
 	}
-	return out, nil
+	all := strings.Split(s, " ")
+	chunks, err = strconv.Atoi(all[0])
+	if err != nil || chunks < 0 {
+		return 0, nil, fmt.Errorf("%w: the contents of a publication", retrieval.ErrCorrupt)
+	}
+	return chunks, all[1:], nil
 }
 
 // place is where a chunk lies, as its key says.
 type place struct {
 	pub     string
 	ordinal int
-	length  int // terms, saturated
 }
 
-func (k keys) chunk(p place) string {
-	return k.chunks + p.pub + ":" + strconv.Itoa(p.ordinal) + ":" + strconv.Itoa(p.length)
-}
+func (k keys) chunk(p place) string { return k.chunks + p.pub + ":" + strconv.Itoa(p.ordinal) }
 
 // placeOf reads a chunk's key.
 func (k keys) placeOf(key string) (place, error) {
 	rest, ok := strings.CutPrefix(key, k.chunks)
-	pub, rest, ok2 := strings.Cut(rest, ":")
-	o, l, ok3 := strings.Cut(rest, ":")
+	pub, o, ok2 := strings.Cut(rest, ":")
 	ordinal, err := strconv.Atoi(o)
-	length, err2 := strconv.Atoi(l)
-	if !ok || !ok2 || !ok3 || err != nil || err2 != nil || ordinal < 0 || length < 0 || !isPlain(pub) {
+	if !ok || !ok2 || err != nil || ordinal < 0 || !isPlain(pub) {
 		return place{}, fmt.Errorf("%w: the index holds the key %q", retrieval.ErrCorrupt, key)
 	}
-	return place{pub, ordinal, length}, nil
+	return place{pub, ordinal}, nil
 }
 
 // keys are the names of a generation's keys.
 type keys struct {
-	index, version, documents, classes, overlay, names string
-	chunks, passages, states, texts, lengths           string // followed by a publication
+	index, version, documents, directory, overlay, names string
+	chunks, passages, states, texts, contents            string // followed by a publication
+	postings                                             string // followed by a token
 }
 
 func newKeys(prefix, name string) keys {
 	p := prefix + ":{" + name + "}"
 	return keys{
-		index: p, version: p + ":v", documents: p + ":d", classes: p + ":k", overlay: p + ":o", names: p + ":u",
-		chunks: p + ":c:", passages: p + ":p:", states: p + ":s:", texts: p + ":t:", lengths: p + ":n:",
+		index: p, version: p + ":v", documents: p + ":d", directory: p + ":a", overlay: p + ":o", names: p + ":u",
+		chunks: p + ":c:", passages: p + ":p:", states: p + ":s:", texts: p + ":t:", contents: p + ":x:", postings: p + ":w:",
 	}
 }

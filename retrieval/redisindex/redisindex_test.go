@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]Options{"flat": {}, "graph": {HNSW: true}, "every list is long": {Whole: 1}} {
+	for name, o := range map[string]Options{"flat": {}, "graph": {HNSW: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			indextest.Run(t, func(t *testing.T) retrieval.Store { return openStore(t, o) })
@@ -227,52 +227,6 @@ func TestNoClauseVanishes(t *testing.T) {
 			t.Errorf("%s: %d clauses in %q, want %d", name, got, f.text, c.clauses)
 		}
 	}
-}
-
-func TestEngineCountsOccurrencesAlone(t *testing.T) {
-	t.Parallel()
-	g := create(t, openStore(t, Options{}))
-	publish(t, g, "a", "r1", acl.NewList(acl.Everyone, acl.Group("x"), acl.Group("y")), "key key key door", "key")
-	publish(t, g, "b", "r1", acl.NewList(acl.Group("x")), "key key")
-	// The statistics are put off, so that only the counts are looked at.
-	for name, grant := range map[string]acl.Grant{
-		"one clause": member("x"), "two": acl.NewGrant(acl.NewIdentity("user:ada", acl.Group("x")), acl.Room([]acl.Principal{acl.Group("x"), acl.Everyone})),
-		"none": system.Grant(),
-	} {
-		s := &search0{t: t, g: g, grant: grant}
-		if d := cmp.Diff([]int{3, 2, 1}, s.counts("key")); d != "" {
-			t.Errorf("%s: occurrences of key (-want +got):\n%s", name, d)
-		}
-	}
-	// A filter without weight 0 adds to them: the reason for the form of holds.
-	o := g.options(10)
-	o.NoContent, o.WithScores, o.Scorer = true, true, "DISMAX"
-	r, err := g.client.FTSearchWithArgs(t.Context(), g.keys.index, "(@state:{live} @acl:{"+principalTag(acl.Group("x"))+"}) @t:("+token("key")+")", o).Result()
-	must(t, err)
-	if len(r.Docs) == 0 || *r.Docs[0].Score == 3 {
-		t.Error("the engine no longer adds filters to scores: the form of filter.holds can be simpler")
-	}
-}
-
-// search0 asks for the counts of one term.
-type search0 struct {
-	t     *testing.T
-	g     *Generation
-	grant acl.Grant
-}
-
-func (s *search0) counts(term string) (out []int) {
-	s.t.Helper()
-	st, err := s.g.fetch(s.t.Context())
-	must(s.t, err)
-	f, _ := newFilter(s.grant, st)
-	l := newLists([]string{term})[0]
-	run := &search{Generation: s.g, state: st, filter: f}
-	must(s.t, run.pin(s.t.Context(), func(p redis.Pipeliner) { l.ask(s.t.Context(), run, p, 10, nil) }))
-	for _, d := range l.cmd.Val().Docs {
-		out = append(out, int(*d.Score))
-	}
-	return out
 }
 
 func TestClientOfTheOlderProtocol(t *testing.T) {

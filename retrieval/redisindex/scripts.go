@@ -3,25 +3,25 @@ package redisindex
 import "github.com/redis/go-redis/v9"
 
 // changeScript is one change that readers see: it replaces a document's record
-// if that is still the one that the change was made from, moves the
-// statistics, sets the overlay, and counts the version up.
+// if that is still the one that the change was made from, sets overlay and
+// directory of its publications, and names the version anew.
 //
-//	keys: version documents classes overlay
+//	keys: version documents directory overlay
 //	args: id, expected record, new record ("" none), publication that must be staged ("" none),
-//	      n, n × (statistics field, difference), then (publication, overlay; "" none)…
+//	      version, then (publication, overlay, entry of the directory; "" none)…
 //	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away
 var changeScript = redis.NewScript(`
+local function set(key, field, value)
+  if value == '' then redis.call('HDEL', key, field) else redis.call('HSET', key, field, value) end
+end
 if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return -1 end
-if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1]) else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end
-local last = 5 + 2 * tonumber(ARGV[5])
-for i = 6, last, 2 do
-  if redis.call('HINCRBY', KEYS[3], ARGV[i], ARGV[i + 1]) == 0 then redis.call('HDEL', KEYS[3], ARGV[i]) end
+set(KEYS[2], ARGV[1], ARGV[3])
+for i = 6, #ARGV, 3 do
+  set(KEYS[4], ARGV[i], ARGV[i + 1])
+  set(KEYS[3], ARGV[i], ARGV[i + 2])
 end
-for i = last + 1, #ARGV, 2 do
-  if ARGV[i + 1] == '' then redis.call('HDEL', KEYS[4], ARGV[i]) else redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 1]) end
-end
-redis.call('INCR', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[5])
 return 1`)
 
 // retagScript writes an access list into chunks of a publication, as long as
@@ -40,11 +40,11 @@ return 1`)
 // settleScript takes an access list out of the overlay once the tags say it.
 //
 //	keys: version overlay
-//	args: publication, overlay expected
+//	args: publication, overlay expected, version
 var settleScript = redis.NewScript(`
 if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
 redis.call('HDEL', KEYS[2], ARGV[1])
-redis.call('INCR', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[3])
 return 1`)
 
 // loadScript reads one part of chunks together with the records of their

@@ -56,7 +56,8 @@ type search struct {
 	grant  acl.Grant
 	query  retrieval.Query
 	filter filter
-	within statistics
+	view   *view
+	terms  map[string]*postings // of the question and to be counted
 }
 
 func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
@@ -66,51 +67,109 @@ func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
 		c.Missing = distinct(s.query.Terms)
 		return c, ctx.Err()
 	}
-	s.within = s.state.within(s.grant)
-	c.Chunks = s.within.chunks
-	depth := min(max(s.query.Depth, 0), s.within.chunks)
-
-	lists := newLists(s.query.Terms)
+	s.view = s.state.of(s.grant)
+	c.Chunks = s.view.chunks
+	depth := min(max(s.query.Depth, 0), s.view.chunks)
 	near := &nearest{depth: depth, asked: depth + margin}
-	counts := map[string]*redis.FTSearchCmd{}
-	err = s.pin(ctx, func(p redis.Pipeliner) {
-		lists.ask(ctx, s, p, depth)
-		for _, t := range distinct(s.query.Count) {
-			if lists.of(t) == nil {
-				counts[t] = s.count(ctx, p, s.filter.holds(t))
+	if err := s.ask(ctx, near); err != nil {
+		return c, err
+	}
+	c.Holding = s.holding()
+	if c.Dense, err = near.hits(ctx, s); err != nil {
+		return c, err
+	}
+	best, missing, err := s.lexical(ctx, depth)
+	if err != nil {
+		return c, err
+	}
+	c.Missing = missing
+	for _, h := range best {
+		c.Lexical = append(c.Lexical, retrieval.LexicalHit{ID: s.chunkID(h.place), Score: h.score})
+	}
+	c.Distances, err = s.distances(ctx, best, near)
+	return c, err
+}
+
+// ask sends both legs in one transaction: the vector, and for the terms what
+// is not known of them in this version.
+func (s *search) ask(ctx context.Context, near *nearest) error {
+	s.terms = map[string]*postings{}
+	var fetches []*fetch
+	err := s.pin(ctx, func(p redis.Pipeliner) {
+		for _, t := range distinct(slices.Concat(s.query.Terms, s.query.Count)) {
+			if s.terms[t] = s.state.known(token(t)); s.terms[t] == nil {
+				fetches = append(fetches, s.fetchTerm(ctx, p, t))
 			}
 		}
 		near.ask(ctx, s, p)
 	})
 	if err != nil {
-		return c, err
+		return err
 	}
-	if err := lists.read(s); err != nil {
-		return c, err
+	for _, f := range fetches {
+		l, err := f.older.bring(s.state, f.got())
+		if err != nil {
+			return fmt.Errorf("term %q: %w", f.term, err)
+		}
+		s.terms[f.term] = s.state.place(l)
+		s.lists.set(token(f.term), l)
+		s.state.keep(token(f.term), s.terms[f.term])
 	}
-	if c.Holding, err = holding(s.query.Count, lists, counts); err != nil {
-		return c, err
-	}
-	for _, l := range lists {
-		if l.total == 0 {
-			c.Missing = append(c.Missing, l.term)
+	return nil
+}
+
+// fetch is what is asked of a term: all of its list, or the part since an older
+// one.
+type fetch struct {
+	term  string
+	older *list
+	since []string
+	part  *redis.SliceCmd
+	all   *redis.MapStringStringCmd
+}
+
+func (s *search) fetchTerm(ctx context.Context, p redis.Pipeliner, term string) *fetch {
+	key := s.keys.postings + token(term)
+	if l := s.lists.get(token(term)); l != nil {
+		if since := s.state.since(l.number); len(since) <= maxSince {
+			f := &fetch{term: term, older: l, since: since}
+			if len(since) > 0 {
+				f.part = p.HMGet(ctx, key, since...)
+			}
+			return f
 		}
 	}
-	if depth == 0 {
-		return c, nil
+	return &fetch{term: term, all: p.HGetAll(ctx, key)}
+}
+
+// got is what was fetched, by publication; "" where the term is not in it.
+func (f *fetch) got() map[string]string {
+	if f.all != nil {
+		return f.all.Val()
 	}
-	if c.Dense, err = near.hits(ctx, s); err != nil {
-		return c, err
+	out := make(map[string]string, len(f.since))
+	for i, pub := range f.since {
+		out[pub], _ = f.part.Val()[i].(string)
 	}
-	places, err := s.lexical(ctx, lists, depth)
-	if err != nil {
-		return c, err
+	return out
+}
+
+// frequency is how many admitted chunks hold the term.
+func (s *search) frequency(term string) int { return s.view.frequency(s.state, s.terms[term]) }
+
+// holding counts the admitted chunks that hold each term to be counted, where
+// any does.
+func (s *search) holding() map[string]int {
+	var out map[string]int
+	for _, t := range s.query.Count {
+		if n := s.frequency(t); n > 0 {
+			if out == nil {
+				out = make(map[string]int, len(s.query.Count))
+			}
+			out[t] = n
+		}
 	}
-	for _, p := range places {
-		c.Lexical = append(c.Lexical, retrieval.LexicalHit{ID: s.chunkID(p.place), Score: p.score})
-	}
-	c.Distances, err = s.distances(ctx, places, near)
-	return c, err
+	return out
 }
 
 // pin runs the commands in one transaction with the version; errMoved if the
@@ -157,7 +216,7 @@ func partial(r redis.FTSearchResult) error {
 	return nil
 }
 
-// options are what every query has. Verbatim: the engine would add stems.
+// options are what every query has.
 func (g *Generation) options(limit int) *redis.FTSearchOptions {
 	return &redis.FTSearchOptions{Verbatim: true, Limit: limit, Timeout: int(g.o.Timeout.Milliseconds()), DialectVersion: 2}
 }
@@ -169,25 +228,6 @@ func (g *Generation) count(ctx context.Context, p redis.Pipeliner, query string)
 	o := g.options(1)
 	o.NoContent = true
 	return p.FTSearchWithArgs(ctx, g.keys.index, query, o)
-}
-
-func holding(terms []string, lists lists, counts map[string]*redis.FTSearchCmd) (map[string]int, error) {
-	var out map[string]int
-	for _, t := range terms {
-		n := 0
-		if l := lists.of(t); l != nil {
-			n = l.total
-		} else {
-			n = counts[t].Val().Total
-		}
-		if n > 0 {
-			if out == nil {
-				out = make(map[string]int, len(terms))
-			}
-			out[t] = n
-		}
-	}
-	return out, nil
 }
 
 // distinct keeps the first of equal terms.

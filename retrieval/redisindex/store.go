@@ -31,7 +31,6 @@ type Options struct {
 	Timeout time.Duration // of one query in the server: 2 s
 	HNSW    bool          // the vector index is a graph; default is flat
 	Grace   time.Duration // a generation must have been retired for as long before Drop: 5 min
-	Whole   int           // lists of up to so many chunks are fetched whole: 1,000
 
 	// Tests set it.
 	now func() time.Time
@@ -41,7 +40,6 @@ func (o Options) withDefaults() Options {
 	o.Prefix = cmp.Or(o.Prefix, "footnote")
 	o.Timeout = cmp.Or(o.Timeout, 2*time.Second)
 	o.Grace = cmp.Or(o.Grace, 5*time.Minute)
-	o.Whole = cmp.Or(o.Whole, 1000)
 	if o.now == nil {
 		o.now = time.Now
 	}
@@ -168,7 +166,7 @@ func (s *Store) reserve(ctx context.Context, m *retrieval.Manifest) error {
 	for i := 1; ; i++ {
 		m.Name = fmt.Sprintf("%s-%03d", stem, i)
 		k := newKeys(s.o.Prefix, m.Name)
-		err := s.client.FTCreate(ctx, k.index, &redis.FTCreateOptions{OnHash: true, Prefix: []any{k.chunks}, NoOffsets: true, NoHL: true, StopWords: []any{}},
+		err := s.client.FTCreate(ctx, k.index, &redis.FTCreateOptions{OnHash: true, Prefix: []any{k.chunks}, NoOffsets: true, NoHL: true, NoFreqs: true},
 			schema(m.Embedder.Dimensions, s.o.HNSW)...).Err()
 		if err == nil || !strings.Contains(err.Error(), "already exists") {
 			return failed(ctx, "creating generation "+m.Name, err)

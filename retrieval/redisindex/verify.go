@@ -100,49 +100,51 @@ func sortedIDs(records map[string]*record) []string {
 	return ids
 }
 
-// drift compares the statistics with the sums over the documents.
+// drift compares the directory, which the statistics come from, with the
+// documents.
 func drift(s *state, records map[string]*record) []string {
-	want := map[string]statistics{}
-	for _, r := range records {
-		sum := want[pack(r.list)]
-		sum.add(r.statistics())
-		want[pack(r.list)] = sum
-	}
 	var out []string
-	for _, c := range s.classes {
-		if w := want[pack(c.list)]; w != c.statistics {
-			out = append(out, fmt.Sprintf("the statistics of the list [%s] are %+v instead of %+v", c.list, c.statistics, w))
+	seen := map[string]bool{}
+	for _, id := range sortedIDs(records) {
+		r := records[id]
+		seen[r.pub] = true
+		n, ok := s.places[r.pub]
+		if !ok {
+			out = append(out, id+": it is not in the directory")
+			continue
 		}
-		delete(want, pack(c.list))
+		if d := s.docs[n]; d.share != r.share() || !s.lists[d.list].Equal(r.list) {
+			out = append(out, fmt.Sprintf("%s: the directory says %+v for [%s] instead of %+v for [%s]", id, d.share, s.lists[d.list], r.share(), r.list))
+		}
 	}
-	for _, r := range records {
-		if w, ok := want[pack(r.list)]; ok {
-			out = append(out, fmt.Sprintf("there are no statistics of the list [%s] instead of %+v", r.list, w))
-			delete(want, pack(r.list))
+	for _, d := range s.docs {
+		if !seen[d.pub] {
+			out = append(out, fmt.Sprintf("the directory holds publication %s, which no document has", d.pub))
 		}
 	}
 	return out
 }
 
-// verifyDocument compares a document with its keys and with the index, and the
-// tags of its chunks with its list, unless the overlay says that they lag.
+// verifyDocument compares a document with its keys, with the index and with the
+// lists of its terms, and the tags of its chunks with its access list, unless
+// the overlay says that they lag.
 func (g *Generation) verifyDocument(ctx context.Context, s *state, id string, r *record) ([]string, error) {
-	lengths, err := g.lengths(ctx, r.pub)
+	chunks, tokens, err := g.contents(ctx, r.pub)
 	if err != nil {
 		return nil, err
 	}
-	total := 0
-	for _, n := range lengths {
-		total += n
-	}
 	var indexed *redis.FTSearchCmd
 	var passages, text *redis.IntCmd
-	tags := make([]*redis.SliceCmd, len(lengths))
+	tags := make([]*redis.SliceCmd, r.Chunks)
+	lists := make([]*redis.StringCmd, len(tokens))
 	same, err := g.pinned(ctx, s, func(p redis.Pipeliner) {
 		indexed = g.count(ctx, p, "@"+fieldPublication+":{"+r.pub+"} @"+fieldState+":{"+live+"}")
 		passages, text = p.HLen(ctx, g.keys.passages+r.pub), p.Exists(ctx, g.keys.texts+r.pub)
-		for i, n := range lengths {
-			tags[i] = p.HMGet(ctx, g.keys.chunk(place{r.pub, i, n}), fieldPublication, fieldState, fieldAccess)
+		for i := range tags {
+			tags[i] = p.HMGet(ctx, g.keys.chunk(place{r.pub, i}), fieldPublication, fieldState, fieldAccess)
+		}
+		for i, t := range tokens {
+			lists[i] = p.HGet(ctx, g.keys.postings+t, r.pub)
 		}
 	})
 	if err == nil && !same {
@@ -151,31 +153,52 @@ func (g *Generation) verifyDocument(ctx context.Context, s *state, id string, r 
 	if err != nil {
 		return nil, err
 	}
-	present, right := 0, 0
 	_, pending := s.overlay[r.pub]
-	for _, t := range tags {
-		v := t.Val()
-		if v[0] == r.pub && v[1] == live {
-			present++
-		}
-		if pending || v[2] == accessTags(r.list) {
-			right++
-		}
-	}
+	present, right := tagged(tags, r, pending)
 	var out []string
 	check := func(what string, got, want int) {
 		if got != want {
 			out = append(out, fmt.Sprintf("%s: %s: %d instead of %d", id, what, got, want))
 		}
 	}
-	check("chunks with a length", len(lengths), r.Chunks)
-	check("terms", total, r.Length)
+	check("chunks in the contents", chunks, r.Chunks)
+	check("terms in the lists", listed(lists), r.Length)
 	check("chunks", present, r.Chunks)
 	check("chunks with the access list", right, r.Chunks)
 	check("passages", int(passages.Val()), r.Chunks)
 	check("texts", int(text.Val()), 1)
 	check("chunks in the index", indexed.Val().Total, r.Chunks)
 	return out, nil
+}
+
+// tagged counts the chunks of the publication, and those of them that have the
+// tags of its list or lag.
+func tagged(tags []*redis.SliceCmd, r *record, lag bool) (present, right int) {
+	for _, t := range tags {
+		v := t.Val()
+		if v[0] == r.pub && v[1] == live {
+			present++
+			if lag || v[2] == accessTags(r.list) {
+				right++
+			}
+		}
+	}
+	return present, right
+}
+
+// listed sums the occurrences in the lists of terms, of each chunk at most what
+// its length can say.
+func listed(lists []*redis.StringCmd) (sum int) {
+	chunks := map[int]int{}
+	for _, l := range lists {
+		_ = decodePostings(l.Val(), func(ordinal, count, length int) { // what cannot be read is missing in the sum
+			chunks[ordinal] = min(chunks[ordinal]+count, saturated)
+		})
+	}
+	for _, n := range chunks {
+		sum += n
+	}
+	return sum
 }
 
 // abandoned is how old a hidden publication must be for nobody to be writing
@@ -199,10 +222,7 @@ func (g *Generation) Sweep(ctx context.Context) error {
 		case !o.hidden:
 			err = g.retag(ctx, pub, o.list)
 		case g.o.now().Sub(o.since) > abandoned:
-			var lengths []int
-			if lengths, err = g.lengths(ctx, pub); err == nil {
-				g.discard(ctx, pub, lengths, !kept[pub])
-			}
+			g.discard(ctx, pub, !kept[pub])
 		}
 		if err != nil {
 			return failed(ctx, "sweeping generation "+g.manifest.Name, err)

@@ -214,7 +214,7 @@ func TestWritersTogether(t *testing.T) {
 		t.Errorf("Verify gives %+v", report)
 	}
 	must(t, g.Remove(t.Context(), "doc"))
-	if left := keysOf(t, g, "[cpst]:*"); len(left) != 0 {
+	if left := keysOf(t, g, "[cpstxw]:*"); len(left) != 0 {
 		t.Errorf("keys are left: %v", left)
 	}
 }
@@ -235,7 +235,7 @@ func TestWriterDiedHalfway(t *testing.T) {
 	publish(t, g, "doc", "r1", everyone, "key one")
 	half := indextest.Publication("doc", "r2", everyone, "key two", "key three")
 	r := newRecord(half)
-	must(t, g.stage(t.Context(), half, r.pub, []int{2, 2}))
+	must(t, g.stage(t.Context(), half, r.pub, countTerms(half.Chunks)))
 	see := func() {
 		t.Helper()
 		c := find(t, g, system.Grant(), "key two")
@@ -267,16 +267,25 @@ func TestVerifyFindsDrift(t *testing.T) {
 		spoil func(g *Generation, r *record)
 		want  string
 	}{
-		"statistics":      {func(g *Generation, r *record) { g.client.HIncrBy(ctx, g.keys.classes, classLength+pack(r.list), 3) }, "the statistics of the list"},
-		"lost statistics": {func(g *Generation, _ *record) { g.client.Del(ctx, g.keys.classes) }, "there are no statistics"},
-		"a chunk is gone": {func(g *Generation, r *record) { g.client.Del(ctx, g.keys.chunk(place{r.pub, 1, 2})) }, "chunks in the index: 1 instead of 2"},
+		"statistics": {func(g *Generation, r *record) {
+			g.client.HSet(ctx, g.keys.directory, r.pub, encodeEntry(share{2, 5}, r.list))
+		}, "the directory says"},
+		"another list in the directory": {func(g *Generation, r *record) {
+			g.client.HSet(ctx, g.keys.directory, r.pub, encodeEntry(r.share(), acl.NewList("group:x")))
+		}, "the directory says"},
+		"lost statistics": {func(g *Generation, _ *record) { g.client.Del(ctx, g.keys.directory) }, "not in the directory"},
+		"a publication too many": {func(g *Generation, r *record) {
+			g.client.HSet(ctx, g.keys.directory, newPublication(), encodeEntry(r.share(), r.list))
+		}, "which no document has"},
+		"a term is not listed": {func(g *Generation, r *record) { g.client.HDel(ctx, g.keys.postings+"ttwo", r.pub) }, "terms in the lists: 3 instead of 4"},
+		"a chunk is gone":      {func(g *Generation, r *record) { g.client.Del(ctx, g.keys.chunk(place{r.pub, 1})) }, "chunks in the index: 1 instead of 2"},
 		"a tag too many": {func(g *Generation, r *record) {
-			g.client.HSet(ctx, g.keys.chunk(place{r.pub, 1, 2}), fieldAccess, accessTags(everyone)+","+principalTag("group:x"))
+			g.client.HSet(ctx, g.keys.chunk(place{r.pub, 1}), fieldAccess, accessTags(everyone)+","+principalTag("group:x"))
 		}, "chunks with the access list: 1 instead of 2"},
 		"a passage is gone": {func(g *Generation, r *record) { g.client.HDel(ctx, g.keys.passages+r.pub, "0") }, "passages: 1 instead of 2"},
 		"the text is gone":  {func(g *Generation, r *record) { g.client.Del(ctx, g.keys.texts+r.pub) }, "texts: 0 instead of 1"},
 		"a vector of another length": {func(g *Generation, r *record) {
-			g.client.HSet(ctx, g.keys.chunk(place{r.pub, 0, 2}), fieldVector, "123")
+			g.client.HSet(ctx, g.keys.chunk(place{r.pub, 0}), fieldVector, "123")
 		}, "could not index 1 chunks"},
 	} {
 		t.Run(name, func(t *testing.T) {
