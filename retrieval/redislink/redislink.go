@@ -52,7 +52,14 @@ type Options struct {
 }
 
 // ErrOpen says that nothing was sent, since the last commands all failed.
-var ErrOpen = errors.New("Redis does not answer")
+var ErrOpen error = openError{}
+
+// openError is a fault of the network to those who ask errors for their kind.
+type openError struct{}
+
+func (openError) Error() string   { return "Redis does not answer" }
+func (openError) Timeout() bool   { return false }
+func (openError) Temporary() bool { return true }
 
 // Link is a client with its breaker. It is safe for concurrent use.
 type Link struct {

@@ -39,6 +39,7 @@ type request struct {
 	Dir     string   `json:"dir"`
 	Config  string   `json:"config"` // file, "" none
 	Data    string   `json:"data"`
+	Redis   string   `json:"redis,omitempty"` // address, as --redis said it
 	Environ []string `json:"environ"`
 }
 
@@ -72,7 +73,7 @@ func (p *program) forward(ctx context.Context, args []string) (code int, ok bool
 	if err != nil {
 		return 0, false
 	}
-	body, err := json.Marshal(request{Args: args, Dir: p.workingDir(), Config: c.File, Data: c.Data, Environ: config.Public(p.environ)})
+	body, err := json.Marshal(request{Args: args, Dir: p.workingDir(), Config: c.File, Data: c.Data, Redis: p.redis, Environ: config.Public(p.environ)})
 	if err != nil {
 		return 0, false
 	}

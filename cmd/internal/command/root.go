@@ -31,6 +31,7 @@ type program struct {
 
 	configFile string
 	data       string
+	redis      string
 	json       bool
 
 	served  *assemble.Service // set: this runs inside the server that holds the data directory
@@ -99,6 +100,7 @@ documents failed, 5 no index yet, 6 refused (ask).`,
 	})
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "configuration `FILE` (also FOOTNOTE_CONFIG)")
 	root.PersistentFlags().StringVar(&p.data, "data", "", "`DIRECTORY` of the index (also FOOTNOTE_DATA)")
+	root.PersistentFlags().StringVar(&p.redis, "redis", "", "`URL` of a Redis that holds the index for several processes (also FOOTNOTE_REDIS_URL)")
 	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.sync(), p.docs(), p.index(), p.evaluation(),
 		p.serve(), p.sandbox(), p.access(), p.deliveries(), p.sla(), p.doctor(), p.models(), p.version())
 	return root
@@ -137,9 +139,9 @@ func exactly(n int, what string) cobra.PositionalArgs {
 // config loads the configuration that the flags and the environment name.
 func (p *program) config() (config.Config, error) {
 	if p.served != nil {
-		return config.Load(p.request.Config, p.request.Data, p.lookup)
+		return config.Load(config.Flags{File: p.request.Config, Data: p.request.Data, Redis: p.request.Redis}, p.lookup)
 	}
-	return config.Load(p.configFile, p.data, p.lookup)
+	return config.Load(config.Flags{File: p.configFile, Data: p.data, Redis: p.redis}, p.lookup)
 }
 
 // logger writes to standard error as the configuration asks.

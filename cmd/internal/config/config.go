@@ -41,6 +41,8 @@ import (
 // Config is everything that can be set. Paths are absolute.
 type Config struct {
 	Data   string // directory of the index
+	Index  string // embedded or redis
+	Redis  Redis
 	People string // people file; "": people.yaml in Data, if it is there
 
 	Models struct {
@@ -117,6 +119,7 @@ func Default() Config {
 func (c *Config) settings() []setting {
 	return append([]setting{
 		directory("data", &c.Data),
+		choice("index", &c.Index, Embedded, OnRedis),
 		path("people", &c.People),
 		path("models.runtime", &c.Models.Runtime),
 		whole("models.threads", &c.Models.Threads, 0, 64),
@@ -142,26 +145,32 @@ func (c *Config) settings() []setting {
 		whole("serve.per_room", &c.Serve.PerRoom, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
-	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Discord.settings(), c.pushSettings())...)
+	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.pushSettings())...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.
 type Lookup func(name string) (string, bool)
 
-// Load reads the file and the environment. file is what --config says; "":
-// FOOTNOTE_CONFIG, else the user's own file if there is one. data is what
-// --data says and wins over both. The error is a *Problems that holds
+// Flags are what the command line says, "" nothing. It wins over the file and
+// the environment.
+type Flags struct {
+	File  string // --config; "": FOOTNOTE_CONFIG, else the user's own file if there is one
+	Data  string // --data
+	Redis string // --redis
+}
+
+// Load reads the file and the environment. The error is a *Problems that holds
 // everything wrong at once.
-func Load(file, data string, env Lookup) (Config, error) {
+func Load(f Flags, env Lookup) (Config, error) {
 	c := Default()
 	var p Problems
-	c.File = pick(file, env, &p)
+	c.File = pick(f.File, env, &p)
 	if c.File != "" {
 		c.readFile(&p)
 	}
 	c.readEnvironment(env, &p)
-	if data != "" {
-		setPath(&c.Data, data, "", "--data", &p)
+	if f.Data != "" {
+		setPath(&c.Data, f.Data, "", "--data", &p)
 	}
 	if c.Data == "" {
 		c.Data = stateDirectory(env)
@@ -169,6 +178,7 @@ func Load(file, data string, env Lookup) (Config, error) {
 	if c.Data == "" {
 		p.add("data", "there is no home directory to put it in", "set FOOTNOTE_DATA or --data to a directory")
 	}
+	c.chooseRedis(f.Redis, env, &p)
 	return c, p.err()
 }
 

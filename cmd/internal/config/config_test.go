@@ -61,7 +61,7 @@ func TestLoad(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			file := writeFile(t, tt.file)
-			c, err := Load(file, tt.data, tt.env)
+			c, err := Load(Flags{File: file, Data: tt.data}, tt.env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ chunk: {strategy: Z}
 log: {level: }
 log: {level: info}
 `)
-	_, err := Load(file, "", environment("FOOTNOTE_CHUNK_TOKENS", "ten"))
+	_, err := Load(Flags{File: file}, environment("FOOTNOTE_CHUNK_TOKENS", "ten"))
 	var p *Problems
 	if !errors.As(err, &p) {
 		t.Fatalf("got %v, want *Problems", err)
@@ -95,7 +95,7 @@ log: {level: info}
 	}
 	want := []string{
 		"F:2: data: must be a single value; accepted: a directory, made when needed",
-		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, discord, gate, ingest, log, models, people, push, search, serve, slack, sources, sync, web",
+		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, discord, gate, index, ingest, log, models, people, push, redis, search, serve, slack, sources, sync, web",
 		"F:4: models.threads: 900 is out of range; accepted: a whole number from 0 to 64",
 		"F:4: models.thread: is not a setting; accepted: one of runtime, threads",
 		"F:5: search: must be a group of settings; accepted: keys depth, rerank",
@@ -123,7 +123,7 @@ func TestLoadRefusesFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Load(writeFile(t, tt.text), "", environment())
+			_, err := Load(Flags{File: writeFile(t, tt.text)}, environment())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
@@ -133,13 +133,13 @@ func TestLoadRefusesFiles(t *testing.T) {
 
 func TestLoadMissing(t *testing.T) {
 	t.Parallel()
-	if _, err := Load(filepath.Join(t.TempDir(), "no.yaml"), "", environment()); err == nil {
+	if _, err := Load(Flags{File: filepath.Join(t.TempDir(), "no.yaml")}, environment()); err == nil {
 		t.Error("a named file that is missing must be an error")
 	}
-	if _, err := Load("", "", environment("XDG_CONFIG_HOME", t.TempDir())); err != nil {
+	if _, err := Load(Flags{}, environment("XDG_CONFIG_HOME", t.TempDir())); err != nil {
 		t.Errorf("the user's own file is optional, got %v", err)
 	}
-	_, err := Load("", "", environment("HOME", ""))
+	_, err := Load(Flags{}, environment("HOME", ""))
 	if err == nil || !strings.Contains(err.Error(), "FOOTNOTE_DATA") {
 		t.Errorf("without a home the error must name FOOTNOTE_DATA, got %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 // problemsOf loads a file and the platforms, and lists what is wrong.
 func problemsOf(t *testing.T, file string, env ...string) (Platforms, []string) {
 	t.Helper()
-	c, err := Load(writeFile(t, file), "", environment(env...))
+	c, err := Load(Flags{File: writeFile(t, file)}, environment(env...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPlatforms(t *testing.T) {
 
 func TestChannelSettings(t *testing.T) {
 	t.Parallel()
-	c, err := Load(writeFile(t, `
+	c, err := Load(Flags{File: writeFile(t, `
 slack:
   channels:
     C1: {mode: off, follow_ups: true}
@@ -85,7 +85,7 @@ discord:
   guilds: 12, 34
   development_guild: 1234567890123456789
   channels: {1234567890123456789: private-always}
-`), "", environment())
+`)}, environment())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestPlatformSettingsRefuse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Load(writeFile(t, tt.file+"\n"), "", environment())
+			_, err := Load(Flags{File: writeFile(t, tt.file+"\n")}, environment())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,13 @@ func (p *Problems) Error() string {
 
 func (p *Problems) add(where, what, accepts string) {
 	p.All = append(p.All, Problem{where, what, accepts})
+}
+
+// about reports that something is wrong already at one of the places.
+func (p *Problems) about(places ...string) bool {
+	return slices.ContainsFunc(p.All, func(x Problem) bool {
+		return slices.ContainsFunc(places, func(at string) bool { return x.Where == at || strings.HasSuffix(x.Where, ": "+at) })
+	})
 }
 
 func (p *Problems) err() error {

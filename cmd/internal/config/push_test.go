@@ -49,7 +49,7 @@ func TestPushTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			env := func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }
-			cfg, err := Load(at, t.TempDir(), env)
+			cfg, err := Load(Flags{File: at, Data: t.TempDir()}, env)
 			var found Platforms
 			if err == nil {
 				found, err = cfg.Platforms(env)

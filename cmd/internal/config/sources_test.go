@@ -23,7 +23,7 @@ func TestSources(t *testing.T) {
     access: group:hr
     follow_links: true
 `)
-	c, err := Load(file, "", environment())
+	c, err := Load(Flags{File: file}, environment())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestSources_Problems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			file := writeFile(t, tt.file)
-			_, err := Load(file, "", environment())
+			_, err := Load(Flags{File: file}, environment())
 			var got []string
 			var p *Problems
 			if errors.As(err, &p) {

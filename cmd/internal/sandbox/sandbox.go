@@ -73,10 +73,11 @@ func Run(ctx context.Context, o Options) (err error) {
 // prepare takes the demo documents in and connects the adapter.
 func prepare(ctx context.Context, s stage, o Options) (*assemble.Service, error) {
 	env := environment(o.Environment, s.environment())
-	c, err := config.Load("", filepath.Join(o.Data, "index"), env)
+	c, err := config.Load(config.Flags{Data: filepath.Join(o.Data, "index")}, env)
 	if err != nil {
 		return nil, err
 	}
+	c.Index = config.Embedded // whatever the environment says
 	platforms, err := c.Platforms(env)
 	if err != nil {
 		return nil, err
