@@ -20,6 +20,10 @@
 // live in this file and decode.go. Where a source has pages, slides, sheets or
 // times, blocks say so (doctree.Block.Place, see doctree.Reach).
 //
+// What a mail or an archive holds are documents of their own: Members lists them,
+// and the text of the file itself only names them. What no format here reads may
+// go to a Tika server (Source.Tika).
+//
 // The package reads no files and decides no access: it only carries the raw
 // `access:` of the front matter, and refuses a document whose access list it
 // sees but cannot read.
