@@ -20,7 +20,7 @@ include Makefile.redis
 demo: build ## build all, ingest the demo documents, ask five questions, leave a prompt
 	@go run ./cmd/internal/demo $(BIN)
 
-test: native ## run every test with the race detector
+test: native $(if $(CI),redis-get) ## run every test with the race detector
 	@echo "test: all packages, with the race detector"
 	@go test -race -shuffle=on -timeout 20m ./...
 
