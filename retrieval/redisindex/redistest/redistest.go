@@ -6,6 +6,8 @@
 // files a test is skipped with the words that say what to do, and fails where
 // CI is set.
 //
+// Tests leave their keys on a server that is named: give them one of their own.
+//
 // A server is started once for a test binary, on a free port over a directory
 // of its own, and ended by Main. Tests share it and keep apart by key
 // prefixes. It speaks just enough of the protocol to know that the server is
