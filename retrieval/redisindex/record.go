@@ -216,7 +216,7 @@ func (k keys) placeOf(key string) (place, error) {
 	rest, ok := strings.CutPrefix(key, k.chunks)
 	pub, o, ok2 := strings.Cut(rest, ":")
 	ordinal, err := strconv.Atoi(o)
-	if !ok || !ok2 || err != nil || ordinal < 0 || !isPlain(pub) {
+	if p := (place{pub, ordinal}); !ok || !ok2 || err != nil || ordinal < 0 || !isPlain(pub) || k.chunk(p) != key {
 		return place{}, fmt.Errorf("%w: the index holds the key %q", retrieval.ErrCorrupt, key)
 	}
 	return place{pub, ordinal}, nil

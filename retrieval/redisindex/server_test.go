@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,3 +260,59 @@ type redisError string
 
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
+
+// TestSwitchUnderQuestions: while the alias goes there and back, each search
+// answers from one generation, the one that it opened.
+func TestSwitchUnderQuestions(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	var all []*Generation
+	for range 2 {
+		g := create(t, s)
+		for i := range 5 {
+			publish(t, g, fmt.Sprintf("d%d", i), revisionOf(g), everyone, "key")
+		}
+		all = append(all, g)
+	}
+	must(t, s.Promote(t.Context(), all[0].manifest.Name))
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := askCurrent(s); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		must(t, s.Promote(t.Context(), all[(i+1)%2].manifest.Name))
+	}
+	stop()
+	wg.Wait()
+}
+
+// revisionOf is a revision that names the generation.
+func revisionOf(g *Generation) string { return "of-" + g.manifest.Name }
+
+func askCurrent(s *Store) error {
+	now, err := s.Open(context.Background(), "")
+	if err != nil {
+		return err
+	}
+	c, err := now.Search(context.Background(), member(), retrieval.Query{Terms: []string{"key"}, Vector: indextest.Vector(30), Depth: 10})
+	if err != nil {
+		return err
+	}
+	for _, h := range c.Lexical {
+		if string(h.ID.Revision) != revisionOf(now.(*Generation)) {
+			return fmt.Errorf("generation %s gives %s", now.Manifest().Name, h.ID)
+		}
+	}
+	if len(c.Lexical) != 5 || len(c.Dense) != 5 {
+		return fmt.Errorf("generation %s gives %d and %d hits", now.Manifest().Name, len(c.Lexical), len(c.Dense))
+	}
+	return nil
+}
