@@ -101,7 +101,7 @@ type Config struct {
 type Deps struct {
 	Bot    *bot.Bot
 	Desk   *desk.Desk
-	Ledger *ledger.Ledger
+	Ledger ledger.Store
 	Log    *slog.Logger
 	Now    func() time.Time
 	After  func(time.Duration) <-chan time.Time // until a status is refreshed

@@ -15,7 +15,7 @@ import (
 	"footnote/retrieval"
 )
 
-func open(t testing.TB, dir string, now func() time.Time) ledgertest.Ledger {
+func open(t testing.TB, dir string, now func() time.Time) ledger.Store {
 	return openWith(t, dir, ledger.Options{Now: now})
 }
 

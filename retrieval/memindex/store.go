@@ -54,6 +54,20 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// Lock takes the data directory without opening an index in it, for a process
+// that keeps its index elsewhere, and makes it if it is absent. ErrInUse says
+// which process holds it.
+func Lock(dir string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("opening the data directory: %w", err)
+	}
+	lock, err := take(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	return lock.Unlock, nil
+}
+
 // take locks the file and writes this process's pid into it.
 func take(path string) (*flock.Flock, error) {
 	lock := flock.New(path, flock.SetPermissions(0o600))

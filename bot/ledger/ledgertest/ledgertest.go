@@ -22,33 +22,10 @@ import (
 	"footnote/bot/ledger"
 )
 
-// Ledger is the whole contract.
-type Ledger interface {
-	ledger.Claims
-	Delivery(ctx context.Context, key string) (ledger.Delivery, error)
-	Of(ctx context.Context, asker string, limit int) ([]ledger.Delivery, error)
-	Latest(ctx context.Context, limit int) ([]ledger.Delivery, error)
-	Pending(ctx context.Context, limit int) ([]ledger.Delivery, error)
-	Counts(ctx context.Context) (map[ledger.State]int, error)
-	PutAnswer(ctx context.Context, a ledger.Answer) error
-	Posted(ctx context.Context, id string, message []byte) error
-	Answer(ctx context.Context, id string) (ledger.Answer, error)
-	AnswerTo(ctx context.Context, key string) (ledger.Answer, error)
-	Rate(ctx context.Context, f ledger.Feedback) error
-	Feedback(ctx context.Context, id string) ([]ledger.Feedback, error)
-	AskHuman(ctx context.Context, id, user string) (bool, error)
-	HelpRequests(ctx context.Context) ([]ledger.HelpRequest, error)
-	NoteGap(ctx context.Context, id, question string) error
-	Gaps(ctx context.Context) ([]ledger.Gap, error)
-	NoteAudit(ctx context.Context, a ledger.Audit) error
-	Audits(ctx context.Context, limit int) ([]ledger.Audit, error)
-	Close() error
-}
-
 // Open opens the ledger that an earlier call with the same place left, with
 // default options and the clock. place is an empty directory at first, which
 // no other test has.
-type Open func(t testing.TB, place string, now func() time.Time) Ledger
+type Open func(t testing.TB, place string, now func() time.Time) ledger.Store
 
 // Clock is a clock that moves when it is told to.
 type Clock struct {
@@ -79,7 +56,7 @@ const Lease = 2 * time.Minute
 // world is one ledger under test.
 type world struct {
 	testing.TB
-	Ledger
+	ledger.Store
 	clock *Clock
 	place string
 	open  Open
@@ -88,17 +65,17 @@ type world struct {
 
 func newWorld(t testing.TB, open Open) *world {
 	w := &world{TB: t, clock: NewClock(), place: t.TempDir(), open: open, ctx: t.Context()}
-	w.Ledger = open(t, w.place, w.clock.Now)
-	t.Cleanup(func() { w.Ledger.Close() })
+	w.Store = open(t, w.place, w.clock.Now)
+	t.Cleanup(func() { w.Store.Close() })
 	return w
 }
 
 // restart ends the process and starts it again once its leases ran out.
 func (w *world) restart() {
 	w.Helper()
-	w.must(w.Ledger.Close())
+	w.must(w.Store.Close())
 	w.clock.Advance(Lease + time.Second)
-	w.Ledger = w.open(w, w.place, w.clock.Now)
+	w.Store = w.open(w, w.place, w.clock.Now)
 }
 
 func (w *world) must(err error) {

@@ -99,7 +99,13 @@ func (l *Ledger) put(ctx context.Context, p redis.Pipeliner, was *record, d ledg
 		p.HDel(ctx, at, "p")
 		p.Expire(ctx, at, keep)
 		p.ZRem(ctx, l.at+"leases", d.Key)
+		for _, at := range l.open(d) {
+			p.SRem(ctx, at, d.Key)
+		}
 	} else {
+		for _, at := range l.open(d) {
+			p.SAdd(ctx, at, d.Key)
+		}
 		p.Persist(ctx, at)
 		if was == nil {
 			p.HSet(ctx, at, "p", payload)
@@ -108,6 +114,29 @@ func (l *Ledger) put(ctx context.Context, p redis.Pipeliner, was *record, d ledg
 	for _, k := range d.Also {
 		p.Set(ctx, l.key("also", k), d.Key, keep)
 	}
+}
+
+// open are the sets in which an unfinished delivery stands.
+func (l *Ledger) open(d ledger.Delivery) []string {
+	out := []string{l.key("open", d.Asker)}
+	if d.Room != "" {
+		out = append(out, l.key("open", d.Room))
+	}
+	return out
+}
+
+// Unfinished counts the unfinished deliveries of an asker and of a room, at
+// all replicas.
+func (l *Ledger) Unfinished(ctx context.Context, asker, room string) (ofAsker, ofRoom int, err error) {
+	var a, r *redis.IntCmd
+	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		a, r = p.SCard(ctx, l.key("open", asker)), p.SCard(ctx, l.key("open", room))
+		return nil
+	})
+	if err != nil {
+		return 0, 0, failed("counting questions", err)
+	}
+	return int(a.Val()), int(r.Val()), nil
 }
 
 func (l *Ledger) lease(ctx context.Context, p redis.Pipeliner, key string, until time.Time) {

@@ -10,6 +10,7 @@
 //	:d:KEY       hash    a delivery: d JSON, n attempt, p payload until it ends, by its last writer
 //	:also:KEY    string  a further key of a delivery -> its key
 //	:all         zset    deliveries by arrival, Unix ms; :is:STATE and :of:ASKER likewise
+//	:open:WHERE  set     unfinished deliveries of an asker or a room
 //	:leases      zset    unfinished deliveries by the end of their lease
 //	:a:ID        hash    an answer: a JSON; :q:ID string, its question; :to:KEY string, the latest to a delivery
 //	:answers     zset    answers by age
@@ -32,12 +33,15 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"footnote/bot/ledger"
+	"footnote/retrieval"
+	"footnote/retrieval/redislink"
 )
 
 // Options of a ledger; zero values mean the defaults.
@@ -59,7 +63,7 @@ type Ledger struct {
 	sweeps sync.WaitGroup
 }
 
-var _ ledger.Claims = (*Ledger)(nil)
+var _ ledger.Store = (*Ledger)(nil)
 
 // Open makes a ledger with a client of the caller's, who closes it.
 func Open(client redis.UniversalClient, o Options) *Ledger {
@@ -114,6 +118,7 @@ const (
 // again reports that a transaction should be tried again.
 func again(err error, try int) bool {
 	var answer redis.Error
+	var network net.Error
 	switch {
 	case err == nil || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrFull):
 		return false
@@ -121,6 +126,8 @@ func again(err error, try int) bool {
 		return try < conflicts
 	case errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStep):
 		return false
+	case errors.Is(err, redislink.ErrOpen) || errors.As(err, &network) && network.Timeout():
+		return false // it has taken its time already
 	}
 	return try < cuts
 }
@@ -148,6 +155,9 @@ func pause(ctx context.Context, try int) error {
 func failed(doing string, err error) error {
 	if err == nil || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrFull) {
 		return err
+	}
+	if redislink.Unavailable(err) {
+		return fmt.Errorf("the ledger: %s: %w: %w", doing, retrieval.ErrUnavailable, err)
 	}
 	return fmt.Errorf("the ledger: %s: %w", doing, err)
 }

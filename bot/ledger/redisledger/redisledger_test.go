@@ -47,7 +47,7 @@ func prefix(place string) string {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(t testing.TB, place string, now func() time.Time) ledgertest.Ledger {
+	ledgertest.Run(t, func(t testing.TB, place string, now func() time.Time) ledger.Store {
 		return open(t, prefix(place), ledger.Options{Now: now})
 	})
 }
