@@ -11,14 +11,15 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"footnote/adapters/discord/guild"
+	"footnote/bot"
 )
 
-// Finding is one check of the set-up: what was looked at, whether it is well,
-// and, if not, what to do and where.
-type Finding struct {
-	Name string
-	OK   bool
-	Text string
+// well and ill are findings about a part of the set-up.
+func well(part, text string) bot.Finding {
+	return bot.Finding{Weight: bot.Good, What: part + ": " + text}
+}
+func ill(part, text string) bot.Finding {
+	return bot.Finding{Weight: bot.Problem, What: part + ": " + text}
 }
 
 // permission is one that the bot asks for, and what it is for.
@@ -98,19 +99,19 @@ type application struct {
 
 // Check looks at the set-up by calls that change nothing. It returns a finding
 // for everything that it looked at.
-func (a *Adapter) Check(ctx context.Context) []Finding {
+func (a *Adapter) Check(ctx context.Context) []bot.Finding {
 	var me user
 	err := a.get(ctx, "users/@me", &me)
 	switch {
 	case status(err) == http.StatusUnauthorized:
-		return []Finding{{"token", false, "FOOTNOTE_DISCORD_TOKEN is not valid: on https://discord.com/developers/applications open your application, page Bot, press Reset Token, and set the new one"}}
+		return []bot.Finding{ill("token", "FOOTNOTE_DISCORD_TOKEN is not valid: on https://discord.com/developers/applications open your application, page Bot, press Reset Token, and set the new one")}
 	case err != nil:
-		return []Finding{{"token", false, "Discord cannot be reached, or discord.api_url is wrong: " + err.Error()}}
+		return []bot.Finding{ill("token", "Discord cannot be reached, or discord.api_url is wrong: "+err.Error())}
 	}
-	out := []Finding{{"token", true, "the token is valid"}}
+	out := []bot.Finding{well("token", "the token is valid")}
 	var app application
 	if err := a.get(ctx, "applications/@me", &app); err != nil {
-		out = append(out, Finding{"application", false, "the application cannot be read: " + err.Error()})
+		out = append(out, ill("application", "the application cannot be read: "+err.Error()))
 	} else {
 		a.learn(app.ID)
 		out = append(out, a.checkMode(app)...)
@@ -120,45 +121,45 @@ func (a *Adapter) Check(ctx context.Context) []Finding {
 }
 
 // checkMode compares how interactions are sent with how they are awaited.
-func (a *Adapter) checkMode(app application) []Finding {
+func (a *Adapter) checkMode(app application) []bot.Finding {
 	const where = "on https://discord.com/developers/applications, your application, General Information, Interactions Endpoint URL"
-	var out []Finding
+	var out []bot.Finding
 	switch {
 	case a.c.Mode == Gateway && app.Endpoint != "":
-		out = append(out, Finding{"interactions", false, "Discord sends interactions by HTTP, so none come by the gateway: clear the address " + where + ", or set discord.mode: http"})
+		out = append(out, ill("interactions", "Discord sends interactions by HTTP, so none come by the gateway: clear the address "+where+", or set discord.mode: http"))
 	case a.c.Mode == HTTP && app.Endpoint == "":
-		out = append(out, Finding{"interactions", false, "Discord does not know where to send interactions: enter https://YOUR-HOST/discord/interactions " + where})
+		out = append(out, ill("interactions", "Discord does not know where to send interactions: enter https://YOUR-HOST/discord/interactions "+where))
 	default:
-		out = append(out, Finding{"interactions", true, "interactions come by " + map[string]string{Gateway: "the gateway", HTTP: "HTTP"}[a.c.Mode]})
+		out = append(out, well("interactions", "interactions come by "+map[string]string{Gateway: "the gateway", HTTP: "HTTP"}[a.c.Mode]))
 	}
 	switch {
 	case a.c.PublicKey == "":
 	case !strings.EqualFold(a.c.PublicKey, app.Key):
-		out = append(out, Finding{"public key", false, "FOOTNOTE_DISCORD_PUBLIC_KEY is not that of the application: copy it from General Information"})
+		out = append(out, ill("public key", "FOOTNOTE_DISCORD_PUBLIC_KEY is not that of the application: copy it from General Information"))
 	default:
-		out = append(out, Finding{"public key", true, "the public key is that of the application"})
+		out = append(out, well("public key", "the public key is that of the application"))
 	}
 	return out
 }
 
 // checkGuilds compares where the bot is and what it may with what it needs.
-func (a *Adapter) checkGuilds(ctx context.Context, app string) []Finding {
+func (a *Adapter) checkGuilds(ctx context.Context, app string) []bot.Finding {
 	var guilds []struct {
 		ID          string      `json:"id"`
 		Permissions *guild.Perm `json:"permissions"`
 		Features    []string    `json:"features"`
 	}
 	if err := a.get(ctx, "users/@me/guilds", &guilds); err != nil {
-		return []Finding{{"servers", false, "the bot's servers cannot be read: " + err.Error()}}
+		return []bot.Finding{ill("servers", "the bot's servers cannot be read: "+err.Error())}
 	}
-	var out []Finding
+	var out []bot.Finding
 	var ids []string
 	in := map[string]bool{}
 	for _, g := range guilds {
 		in[g.ID] = true
 		ids = append(ids, g.ID)
 		if guild.Discoverable(g.Features) && (len(a.c.Guilds) == 0 || a.dir.tenant(g.ID)) {
-			out = append(out, Finding{"server " + g.ID, false, "anybody on the internet can find and join this server: documents for everyone are shown there only if discord.guilds names it; leave it out unless they are public"})
+			out = append(out, ill("server "+g.ID, "anybody on the internet can find and join this server: documents for everyone are shown there only if discord.guilds names it; leave it out unless they are public"))
 		}
 		if g.Permissions == nil || len(a.c.Guilds) > 0 && !a.dir.tenant(g.ID) {
 			continue
@@ -171,33 +172,33 @@ func (a *Adapter) checkGuilds(ctx context.Context, app string) []Finding {
 		}
 		switch {
 		case len(missing) > 0:
-			out = append(out, Finding{"permissions in " + g.ID, false, "missing: " + strings.Join(missing, ", ") + ". Open " + InstallLink(app) + " and choose the server again"})
+			out = append(out, ill("permissions in "+g.ID, "missing: "+strings.Join(missing, ", ")+". Open "+InstallLink(app)+" and choose the server again"))
 		case g.Permissions.Has(guild.Administrator):
-			out = append(out, Finding{"permissions in " + g.ID, false, "the bot is an administrator, which it does not need: take the permission from its role in Server Settings, Roles"})
+			out = append(out, ill("permissions in "+g.ID, "the bot is an administrator, which it does not need: take the permission from its role in Server Settings, Roles"))
 		default:
-			out = append(out, Finding{"permissions in " + g.ID, true, "the bot has what it needs"})
+			out = append(out, well("permissions in "+g.ID, "the bot has what it needs"))
 		}
 	}
 	for _, id := range a.c.Guilds {
 		if !in[id] {
-			out = append(out, Finding{"server " + id, false, "the bot is not in this server of discord.guilds: open " + InstallLink(app)})
+			out = append(out, ill("server "+id, "the bot is not in this server of discord.guilds: open "+InstallLink(app)))
 		}
 	}
 	switch {
 	case len(guilds) == 0:
-		out = append(out, Finding{"servers", false, "the bot is in no server: open " + InstallLink(app)})
+		out = append(out, ill("servers", "the bot is in no server: open "+InstallLink(app)))
 	case a.unclear(ids) != "":
-		out = append(out, Finding{"servers", false, a.unclear(ids)})
+		out = append(out, ill("servers", a.unclear(ids)))
 	default:
-		out = append(out, Finding{"servers", true, fmt.Sprintf("the bot is in %d", len(guilds))})
+		out = append(out, well("servers", fmt.Sprintf("the bot is in %d", len(guilds))))
 	}
 	return out
 }
 
 // checkSessions looks at the budget of the gateway.
-func (a *Adapter) checkSessions(ctx context.Context) Finding {
+func (a *Adapter) checkSessions(ctx context.Context) bot.Finding {
 	if a.c.Mode != Gateway {
-		return Finding{"gateway", true, "not used"}
+		return well("gateway", "not used")
 	}
 	var g struct {
 		Shards int `json:"shards"`
@@ -208,17 +209,17 @@ func (a *Adapter) checkSessions(ctx context.Context) Finding {
 	err := a.get(ctx, "gateway/bot", &g)
 	switch {
 	case err != nil:
-		return Finding{"gateway", false, "the gateway cannot be asked for: " + err.Error()}
+		return ill("gateway", "the gateway cannot be asked for: "+err.Error())
 	case g.Limit.Remaining != nil && *g.Limit.Remaining < maxIdentifies/5:
-		return Finding{"gateway", false, fmt.Sprintf("only %d connections are left for today: something uses this token and connects again and again", *g.Limit.Remaining)}
+		return ill("gateway", fmt.Sprintf("only %d connections are left for today: something uses this token and connects again and again", *g.Limit.Remaining))
 	case g.Shards > 1:
-		return Finding{"gateway", false, fmt.Sprintf("Discord recommends %d shards; footnote uses one, which is allowed up to 2,500 servers", g.Shards)}
+		return ill("gateway", fmt.Sprintf("Discord recommends %d shards; footnote uses one, which is allowed up to 2,500 servers", g.Shards))
 	}
-	return Finding{"gateway", true, "the gateway can be reached"}
+	return well("gateway", "the gateway can be reached")
 }
 
 // checkIntents says what is asked for: nothing privileged.
-func (a *Adapter) checkIntents() Finding {
+func (a *Adapter) checkIntents() bot.Finding {
 	var names []string
 	for _, i := range intentTable {
 		if !i.mentions || a.c.Mentions {
@@ -226,16 +227,16 @@ func (a *Adapter) checkIntents() Finding {
 		}
 	}
 	if a.c.Mode == HTTP {
-		return Finding{"intents", true, "none are needed without the gateway"}
+		return well("intents", "none are needed without the gateway")
 	}
-	return Finding{"intents", true, strings.Join(names, ", ") + ": none is privileged, there is nothing to switch on"}
+	return well("intents", strings.Join(names, ", ")+": none is privileged, there is nothing to switch on")
 }
 
 // checkCommands compares what is registered with the table.
-func (a *Adapter) checkCommands(ctx context.Context) Finding {
+func (a *Adapter) checkCommands(ctx context.Context) bot.Finding {
 	app := a.application()
 	if app == "" {
-		return Finding{"commands", false, "the application is not known"}
+		return ill("commands", "the application is not known")
 	}
 	path := "applications/" + app + "/commands"
 	if a.c.DevGuild != "" {
@@ -243,11 +244,11 @@ func (a *Adapter) checkCommands(ctx context.Context) Finding {
 	}
 	var current json.RawMessage
 	if err := a.get(ctx, path+"?with_localizations=true", &current); err != nil {
-		return Finding{"commands", false, "the commands cannot be read: add the bot with the scope applications.commands, " + InstallLink(app)}
+		return ill("commands", "the commands cannot be read: add the bot with the scope applications.commands, "+InstallLink(app))
 	}
 	wanted, _ := json.Marshal(commands())
 	if same, err := sameCommands(current, wanted, a.c.DevGuild != ""); err != nil || !same {
-		return Finding{"commands", false, "the commands are not registered yet: footnote serve does that when it starts"}
+		return ill("commands", "the commands are not registered yet: footnote serve does that when it starts")
 	}
-	return Finding{"commands", true, "the commands are registered"}
+	return well("commands", "the commands are registered")
 }

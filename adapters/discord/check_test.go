@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot"
 )
 
 // The documentation must say what the program asks for.
@@ -34,11 +35,11 @@ func TestD70DocumentationAgrees(t *testing.T) {
 	}
 }
 
-func failing(fs []Finding) string {
+func failing(fs []bot.Finding) string {
 	var out []string
 	for _, f := range fs {
-		if !f.OK {
-			out = append(out, f.Name+": "+f.Text)
+		if f.Weight != bot.Good {
+			out = append(out, f.What)
 		}
 	}
 	return strings.Join(out, "\n")

@@ -15,6 +15,7 @@ import (
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot"
 	"footnote/bot/generate"
 )
 
@@ -596,7 +597,7 @@ func TestS94MissingScopesAreNamed(t *testing.T) {
 	}
 	problems := 0
 	for _, f := range p.adapter.Check(t.Context()) {
-		if f.Severity == slack.Problem && f.Do != "" {
+		if f.Weight == bot.Problem && f.Do != "" {
 			problems++
 		}
 	}
@@ -611,13 +612,13 @@ func TestCheckFindsNothingWrong(t *testing.T) {
 	p := prepare(t, s, newStore(t))
 	p.run()
 	for _, f := range p.adapter.Check(t.Context()) {
-		if f.Severity != slack.Good {
+		if f.Weight != bot.Good {
 			t.Errorf("%+v", f)
 		}
 	}
 	s.KillToken(s.App().AppToken, "invalid_auth")
 	found := p.adapter.Check(t.Context())
-	if f := found[len(found)-2]; f.Severity != slack.Problem || !strings.Contains(f.Do, "token") {
+	if f := found[len(found)-2]; f.Weight != bot.Problem || !strings.Contains(f.Do, "token") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"footnote/adapters/slack"
+	"footnote/bot"
 	"footnote/cmd/internal/assemble"
 	"footnote/cmd/internal/config"
 )
@@ -38,20 +38,17 @@ func (p *program) checkPlatforms(ctx context.Context, c config.Config) []finding
 // setup is what the adapters find.
 func setup(ctx context.Context, l *assemble.Lookout) []finding {
 	var out []finding
-	if l.Slack != nil {
-		states := map[slack.Severity]string{slack.Good: good, slack.Warning: warning, slack.Problem: failure}
-		for _, f := range l.Slack.Check(ctx) {
-			out = append(out, finding{"slack", states[f.Severity], f.What, f.Do})
+	tell := func(platform string, found []bot.Finding) {
+		states := map[bot.Weight]string{bot.Good: good, bot.Warning: warning, bot.Problem: failure}
+		for _, f := range found {
+			out = append(out, finding{platform, states[f.Weight], f.What, f.Do})
 		}
 	}
+	if l.Slack != nil {
+		tell("slack", l.Slack.Check(ctx))
+	}
 	if l.Discord != nil {
-		for _, f := range l.Discord.Check(ctx) {
-			state := failure
-			if f.OK {
-				state = good
-			}
-			out = append(out, finding{"discord", state, f.Name + ": " + f.Text, ""})
-		}
+		tell("discord", l.Discord.Check(ctx))
 	}
 	return out
 }
