@@ -99,12 +99,8 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 </head>
 <body>
 {{- if .Tombstone}}
-<h1>{{if .Title}}{{.Title}}{{else}}This source is gone{{end}}</h1>
-{{- if .Title}}
+<h1>{{.Title}}</h1>
 <p class="note">The cited revision of this document is no longer kept: it was replaced by that of {{date .Modified}}. The answer that cites it may be out of date. Please ask again.</p>
-{{- else}}
-<p class="note">The document that source [{{.N}}] cites was removed. The answer that cites it may be out of date.</p>
-{{- end}}
 {{- else if .N}}
 <h1>[{{.N}}] {{.Title}}</h1>
 <p class="about">{{if .Original}}<a href="{{.Original}}" rel="noopener noreferrer nofollow">Original</a>{{else}}{{.Path}}{{end}}{{if not .Modified.IsZero}} · revision of {{date .Modified}}{{end}}</p>
@@ -126,7 +122,7 @@ var pages = template.Must(template.New("source").Funcs(template.FuncMap{
 {{- end}}
 {{- else}}
 <h1>This source is not available</h1>
-<p>The link has expired, or there is nothing here that you may read. Open the source again from the answer in the chat.</p>
+<p>The link has expired, the document was removed, or there is nothing here that you may read. Open the source again from the answer in the chat; if that leads here again, the answer may be out of date: please ask again.</p>
 {{- end}}
 </body>
 </html>

@@ -47,9 +47,6 @@ type ViewerOptions struct {
 	// Identify says who the person is now, by the key that Link was given. An
 	// error means nobody.
 	Identify func(ctx context.Context, person string) (acl.Identity, error)
-	// Removed reports that the document was taken out of the index, and that
-	// the person could read it until then. nil: never.
-	Removed  func(ctx context.Context, asker acl.Identity, id retrieval.DocumentID) bool
 	Lifetime time.Duration // of links: 10 min
 	Around   int           // code points shown before and after the passage: 1,500
 	Now      func() time.Time
@@ -186,8 +183,8 @@ func (v *Viewer) verify(r *http.Request) (request, bool) {
 	return got, true
 }
 
-// ServeHTTP shows a source, a tombstone, or the one page for everything that
-// is not to be seen.
+// ServeHTTP shows a source, what became of its revision, or the one page for
+// everything that is not to be seen.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	p, status := page{}, http.StatusNotFound
@@ -251,14 +248,14 @@ func (v *Viewer) open(ctx context.Context, asker acl.Identity, n int, s ledger.S
 		return page{}, 0, err
 	}
 	// The cited revision may be gone while the person may read the document.
+	// A removed document has no access list any more: who could read it last is
+	// not known, so that it is to everybody as one that never was.
 	current, err := v.o.Bot.Open(ctx, asker, acl.AskerOnly(), s.Document, "", 0, 0)
 	switch {
 	case err == nil:
 		return page{Tombstone: true, N: n, Title: current.Document.Title, Modified: current.Document.Modified}, http.StatusGone, nil
 	case !errors.Is(err, retrieval.ErrNotFound):
 		return page{}, 0, err
-	case v.o.Removed != nil && v.o.Removed(ctx, asker, s.Document):
-		return page{Tombstone: true, N: n}, http.StatusGone, nil
 	}
 	return page{}, http.StatusNotFound, nil
 }
