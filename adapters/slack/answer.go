@@ -54,6 +54,9 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 	if err := json.Unmarshal(t.Payload, &q); err != nil {
 		return desk.Result{}, fmt.Errorf("reading a kept question: %w", err)
 	}
+	if q.Kind == kindFile {
+		return a.takeFile(ctx, t, q)
+	}
 	if t.Ambiguous {
 		if r, done := a.resume(ctx, t, q); done {
 			return r, nil

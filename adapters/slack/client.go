@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,7 +141,11 @@ type client struct {
 	dead    atomic.Pointer[failure]
 	died    func(error)
 	missing func(method string, f *failure) // told of missing scopes and methods
+	now     atomic.Pointer[string]          // the bot token in use
 }
+
+// token is the bot token in use, for what the library does not ask for.
+func (c *client) token() string { return *c.now.Load() }
 
 // maxAnswer bounds what Slack may answer.
 const maxAnswer = 16 << 20
@@ -156,7 +161,10 @@ func newClient(c Config, died func(error)) *client {
 		if address != "" {
 			o = append(o, slackgo.OptionAPIURL(address))
 		}
-		return func(token string) *slackgo.Client { return slackgo.New(token, o...) }
+		return func(token string) *slackgo.Client {
+			out.now.Store(&token)
+			return slackgo.New(token, o...)
+		}
 	}
 	out.remake = at(c.APIURL)
 	out.api.Store(out.remake(c.BotToken))
@@ -569,6 +577,7 @@ func (f facts) User(ctx context.Context, id string) (directory.User, error) {
 func userOf(u slackgo.User) directory.User {
 	return directory.User{
 		ID: u.ID, Team: u.TeamID, Enterprise: u.Enterprise.EnterpriseID, Teams: u.Enterprise.Teams, Name: u.Name,
+		Shown: cmp.Or(u.Profile.DisplayName, u.RealName),
 		Email: u.Profile.Email, Locale: u.Locale, Confirmed: u.IsEmailConfirmed, Deleted: u.Deleted, Bot: u.IsBot,
 		Stranger: u.IsStranger, Guest: u.IsRestricted || u.IsUltraRestricted, Invited: u.IsInvitedUser,
 	}

@@ -26,6 +26,8 @@ type question struct {
 	Bot      bool      `json:"bot,omitempty"`
 	Text     string    `json:"text"`
 	Files    bool      `json:"files,omitempty"`
+	File     string    `json:"file,omitempty"`     // that is to be added
+	Further  bool      `json:"further,omitempty"`  // not the first file of its message
 	External bool      `json:"external,omitempty"` // Slack says that outsiders read there
 	Respond  string    `json:"respond,omitempty"`  // response_url
 	Answer   string    `json:"answer,omitempty"`   // that a share is of
@@ -40,6 +42,7 @@ const (
 	kindShortcut = "shortcut" // on a message
 	kindDirect   = "direct"   // "Ask in a direct message"
 	kindShare    = "share"    // "Post to thread"
+	kindFile     = "file"     // a file that is to be added
 )
 
 // private reports that only the asker sees the reply, whatever is set for the
@@ -105,6 +108,8 @@ func (a *Adapter) onEvent(ctx context.Context, payload []byte) error {
 		a.api.stop(&failure{code: "token_revoked"}, "the app was removed from the workspace")
 	case "app_home_opened":
 		a.onHome(c.Body)
+	case "file_deleted":
+		return a.fileDeleted(ctx, c.Body.String("file_id"))
 	default:
 		a.onChange(c)
 	}
@@ -127,8 +132,14 @@ func (a *Adapter) mine(team, enterprise string, org bool) bool {
 func (a *Adapter) onMessage(ctx context.Context, c event.Callback) error {
 	m := c.Message()
 	me := a.self.Load()
+	if err := a.heard(ctx, m); err != nil {
+		return err
+	}
 	switch event.Classify(m, me.Self, event.Policy{Bots: a.c.Bots, Edits: a.c.Edits, EditWindow: 5 * time.Minute}) {
 	case event.Question:
+		if done, err := a.offered(ctx, c, m); done || err != nil {
+			return err
+		}
 		return a.ask(ctx, c, m, "answer")
 	case event.FollowUp:
 		if a.channel(m.Channel).FollowUps && a.memory.follows(m.Channel, m.Thread, m.User, a.now(), a.c.FollowFor) {
@@ -138,6 +149,7 @@ func (a *Adapter) onMessage(ctx context.Context, c event.Callback) error {
 		return a.ask(ctx, c, *m.Changed, "edit "+m.TS)
 	case event.Deletion:
 		a.deleted(m)
+		return a.withdraw(ctx, m.Channel, m.Deleted)
 	}
 	return nil
 }
@@ -192,7 +204,9 @@ func (a *Adapter) delivery(q question, key string) ledger.Delivery {
 func (a *Adapter) welcomed(q question, key string, v desk.Verdict) {
 	switch v {
 	case desk.Accepted:
-		a.marks.start(key, q, false)
+		if q.Kind != kindFile {
+			a.marks.start(key, q, false)
+		}
 	case desk.Duplicate:
 	default:
 		a.background(func(ctx context.Context) { a.tell(ctx, q, v.Text()) })
@@ -232,6 +246,9 @@ func (a *Adapter) onChange(c event.Callback) {
 	case "channel_shared", "channel_unshared", "channel_archive", "channel_unarchive", "group_archive", "group_unarchive",
 		"channel_left", "group_left", "channel_deleted", "group_deleted":
 		d.Changed(directory.Change{Channel: c.Body.String("channel")})
+		if f := a.follower(c.Body.String("channel")); f != nil {
+			f.Rescan()
+		}
 	case "channel_rename", "group_rename":
 		d.Changed(directory.Change{Channel: c.Body.Object("channel").String("id")})
 	case "channel_id_changed":

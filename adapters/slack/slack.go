@@ -20,11 +20,13 @@ import (
 	"footnote/acl"
 	"footnote/adapters/slack/directory"
 	"footnote/adapters/slack/event"
+	"footnote/adapters/slack/threads"
 	"footnote/bot"
 	"footnote/bot/cite"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	"footnote/bot/shelf"
 )
 
 // Platform is the name under which questions from here are kept.
@@ -81,7 +83,8 @@ type Config struct {
 	// Personal is the address of source n of an answer for one person, "" for
 	// none. It is shown to that person alone, in the modal. nil: Viewer's.
 	Personal     func(answer string, n int, person string) string
-	HumanChannel string // channel that is told when somebody asks for a human
+	HumanChannel string      // channel that is told when somebody asks for a human
+	Uploads      shelf.Rules // who may add files; the zero Rules let nobody
 
 	MaxAge      time.Duration // of facts about people and rooms: 5 min
 	MaxPrivate  int           // members up to which a private channel is enumerated: 500
@@ -90,6 +93,8 @@ type Config struct {
 	Connections int           // sockets that are expected: 1
 	Arrival     time.Duration // in which a post that was under way at a crash still arrives: 3 s
 	Pace        outbox.Limit  // of messages in a channel: 1 a second, 3 at once
+	ScanEvery   time.Duration // between scans of a channel that is a source: 5 min
+	ScanPace    time.Duration // between the calls of a scan: 1.2 s
 
 	// Renew returns a new bot token when the old one has expired; nil where
 	// tokens are not rotated. It keeps the refresh token itself.
@@ -99,25 +104,29 @@ type Config struct {
 
 // Deps are the parts that the adapter works with; Log, Now and After may be nil.
 type Deps struct {
-	Bot    *bot.Bot
-	Desk   *desk.Desk
-	Ledger ledger.Store
-	Log    *slog.Logger
-	Now    func() time.Time
-	After  func(time.Duration) <-chan time.Time // until a status is refreshed
+	Bot     *bot.Bot
+	Desk    *desk.Desk
+	Ledger  ledger.Store
+	Files   shelf.Keeper   // of files that people post; nil: none are taken
+	Notices *shelf.Notices // needed with Files
+	Sources []Source       // channels whose threads are documents
+	Log     *slog.Logger
+	Now     func() time.Time
+	After   func(time.Duration) <-chan time.Time // until a status is refreshed
 }
 
 // Adapter is the bot in one Slack workspace. It is safe for concurrent use.
 type Adapter struct {
-	c      Config
-	d      Deps
-	log    *slog.Logger
-	now    func() time.Time
-	api    *client
-	out    *outbox.Outbox
-	health health
-	marks  marks
-	memory memory
+	c       Config
+	d       Deps
+	log     *slog.Logger
+	now     func() time.Time
+	api     *client
+	out     *outbox.Outbox
+	health  health
+	marks   marks
+	memory  memory
+	follows map[string]*atomic.Pointer[threads.Follower] // by channel; nil until the bot knows itself
 
 	dir    atomic.Pointer[directory.Directory]
 	self   atomic.Pointer[self]
@@ -133,6 +142,7 @@ type Adapter struct {
 type self struct {
 	event.Self
 	team, enterprise string
+	address          string   // of the workspace, ends in /
 	scopes           []string // nil: unknown
 }
 
@@ -143,6 +153,9 @@ func New(c Config, d Deps) (*Adapter, error) {
 	}
 	if d.Bot == nil || d.Desk == nil || d.Ledger == nil {
 		return nil, errors.New("the Slack adapter needs a bot, a desk and a ledger")
+	}
+	if c.Uploads.On() && (d.Files == nil || d.Notices == nil) {
+		return nil, errors.New("the Slack adapter needs a place to keep files in")
 	}
 	a := &Adapter{c: c, d: d, log: d.Log, now: d.Now, ready: make(chan struct{}), failed: make(chan error, 1), slots: make(chan struct{}, 256)}
 	if a.log == nil {
@@ -160,7 +173,14 @@ func New(c Config, d Deps) (*Adapter, error) {
 	a.out = outbox.New(outbox.Options{})
 	a.marks.a = a
 	a.memory.init()
+	a.follows = map[string]*atomic.Pointer[threads.Follower]{}
+	for _, s := range d.Sources {
+		a.follows[s.Channel] = &atomic.Pointer[threads.Follower]{}
+	}
 	d.Desk.Handle(Platform, a)
+	if d.Notices != nil {
+		d.Notices.Handle(Platform, a.tellState)
+	}
 	return a, nil
 }
 
@@ -237,6 +257,11 @@ func (a *Adapter) Run(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { a.revisit(ctx); return nil })
+	a.followers()
+	for _, s := range a.d.Sources {
+		g.Go(func() error { return a.follower(s.Channel).Run(ctx) })
+	}
 	g.Go(func() error {
 		select {
 		case err := <-a.failed:
@@ -311,7 +336,7 @@ func (a *Adapter) install(w whoami) error {
 	for _, s := range missing(w.scopes, false) {
 		a.log.Info("an optional scope is missing", "scope", s, "without it", reasonOf(s))
 	}
-	me := &self{Self: event.Self{User: w.user, Bot: w.bot}, team: w.team, enterprise: w.enterprise, scopes: w.scopes}
+	me := &self{Self: event.Self{User: w.user, Bot: w.bot}, team: w.team, enterprise: w.enterprise, address: w.url, scopes: w.scopes}
 	a.self.Store(me)
 	a.dir.Store(directory.New(facts{a.api, w.team, w.enterprise != ""}, directory.Options{
 		Team: w.team, Enterprise: w.enterprise, MaxAge: a.c.MaxAge, MaxPrivate: a.c.MaxPrivate, Labelled: a.c.ExternalLabelled, Now: a.now,

@@ -29,6 +29,7 @@ import (
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	"footnote/bot/shelf/shelftest"
 	"footnote/models/modelstest"
 	"footnote/retrieval"
 	"footnote/retrieval/analysis"
@@ -169,6 +170,7 @@ type program struct {
 	c       slack.Config
 	draft   drafter
 	options desk.Options
+	files   *shelftest.Keeper // nil: no files are taken
 	logs    *syncBuffer
 	now     func() time.Time
 	after   func(time.Duration) <-chan time.Time
@@ -254,7 +256,9 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.adapter, err = slack.New(p.c, slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after})
+	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after}
+	notices := p.shelf(&deps)
+	p.adapter, err = slack.New(p.c, deps)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -266,6 +270,7 @@ func (p *program) run() {
 	var work sync.WaitGroup
 	work.Go(func() { _ = p.desk.Run(ctx) })
 	work.Go(func() { p.ran <- p.adapter.Run(ctx) })
+	work.Go(func() { notices(ctx) })
 	p.stop = sync.OnceFunc(func() {
 		cancel()
 		work.Wait()

@@ -62,7 +62,8 @@ type User struct {
 	ID, Team, Enterprise   string
 	Teams                  []string // of the enterprise account
 	Name, Email, Locale    string
-	Confirmed              bool // the e-mail address
+	Shown                  string // the name that others see, "" Name
+	Confirmed              bool   // the e-mail address
 	Deleted, Bot, Stranger bool
 	Guest, Invited         bool
 }
@@ -191,6 +192,16 @@ func (d *Directory) Person(ctx context.Context, account string) (Facts, error) {
 	}
 	f.Identity = acl.NewIdentity(d.principal("user/"+id), holds...)
 	return f, nil
+}
+
+// Name is what others call an account, also one that is closed; "somebody" if
+// that is not known.
+func (d *Directory) Name(ctx context.Context, user string) string {
+	u, _, err := d.user(ctx, user)
+	if err != nil {
+		return "somebody"
+	}
+	return cmp.Or(u.Shown, u.Name, "somebody")
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -132,12 +132,14 @@ type Message struct {
 	Edited    bool
 	EditedBy  string
 	Files     bool
+	FileIDs   []string // of those that it carries
 	Locale    string
 	ExtShared bool
 
 	Changed *Message // of message_changed: the message as it is now
 	Before  string   // and its text before
 	Deleted string   // of message_deleted: its ts
+	Within  string   // of message_deleted: the thread that it was in, "" none
 	rich    string   // text of its blocks, raw
 }
 
@@ -154,6 +156,14 @@ func message(f Fields) Message {
 		User: f.String("user"), UserTeam: f.String("user_team"), App: f.String("app_id"), Text: f.String("text"),
 		TS: f.String("ts"), Thread: f.String("thread_ts"), Hidden: f.Bool("hidden"), Deleted: f.String("deleted_ts"),
 		Files: len(f.Objects("files")) > 0,
+	}
+	for _, file := range f.Objects("files") {
+		if id := file.String("id"); id != "" {
+			m.FileIDs = append(m.FileIDs, id)
+		}
+	}
+	if m.Deleted != "" {
+		m.Within = f.Object("previous_message").String("thread_ts")
 	}
 	if m.UserTeam == "" {
 		m.UserTeam = f.String("source_team")

@@ -46,7 +46,7 @@ func init() {
 		"reactions.add":    {kind: "bot", scopes: []string{"reactions:write"}, run: addReaction},
 		"reactions.remove": {kind: "bot", scopes: []string{"reactions:write"}, run: removeReaction},
 	}
-	for _, more := range []map[string]method{directoryMethods, viewMethods} {
+	for _, more := range []map[string]method{directoryMethods, viewMethods, fileMethods} {
 		for route, m := range more {
 			methods[route] = m
 		}

@@ -379,7 +379,7 @@ func (s *Server) Redeliver(channel, ts string, newID bool) int {
 var eventScopes = map[string]string{
 	"app_mention": "app_mentions:read", "message.im": "im:history", "message.channels": "channels:history",
 	"message.groups": "groups:history", "message.mpim": "mpim:history", "user_change": "users:read", "team_join": "users:read",
-	"subteam_created": "usergroups:read", "subteam_updated": "usergroups:read", "subteam_members_changed": "usergroups:read",
+	"file_deleted": "files:read", "subteam_created": "usergroups:read", "subteam_updated": "usergroups:read", "subteam_members_changed": "usergroups:read",
 }
 
 // subscribed reports that the app gets such events.
@@ -484,7 +484,8 @@ func (s *Server) messageEvent(ch *Channel, m *Message) map[string]any {
 	if m.BotID == "" {
 		e["client_msg_id"] = fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", s.seq+len(s.deliveries))
 	}
-	if m.Subtype == "file_share" {
+	s.withFiles(e, m)
+	if m.Subtype == "file_share" && len(m.Files) == 0 {
 		e["files"] = []any{map[string]any{"id": "F0FILE", "name": "screen.png", "mimetype": "image/png", "url_private": "https://files.slack.com/F0FILE"}}
 	}
 	if u := s.world.users[m.User]; u != nil && u.TeamID != s.world.Team.ID {
@@ -494,12 +495,24 @@ func (s *Server) messageEvent(ch *Channel, m *Message) map[string]any {
 	return e
 }
 
+// withFiles adds what was posted with the message.
+func (s *Server) withFiles(o map[string]any, m *Message) map[string]any {
+	if len(m.Files) > 0 {
+		var files []any
+		for _, id := range m.Files {
+			files = append(files, s.world.fileWire(id))
+		}
+		o["files"] = files
+	}
+	return o
+}
+
 // emitChanged sends a message_changed for the message; extra fields go into it.
 func (s *Server) emitChanged(ch *Channel, m *Message, oldText string, extra map[string]any) {
 	if !ch.has(s.world.App.BotUser) {
 		return
 	}
-	now, before := m.wire(), m.wire()
+	now, before := s.withFiles(m.wire(), m), s.withFiles(m.wire(), m)
 	maps.Copy(now, extra)
 	before["text"] = oldText
 	at := s.world.nextTS(ch.ID, s.clock.Now())
@@ -516,6 +529,6 @@ func (s *Server) emitDeleted(ch *Channel, m *Message) {
 	at := s.world.nextTS(ch.ID, s.clock.Now())
 	s.emit(messageSubs[ch.Kind], map[string]any{
 		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": ch.ID, "channel_type": string(ch.Kind),
-		"ts": at, "event_ts": at, "deleted_ts": m.TS, "previous_message": m.wire(),
+		"ts": at, "event_ts": at, "deleted_ts": m.TS, "previous_message": s.withFiles(m.wire(), m),
 	}, ch, Delivery{})
 }

@@ -157,9 +157,9 @@ func (s *Server) history(c *call, keep func(*Message) bool, newestFirst bool) re
 		if m.Deleted || !keep(m) || !between(c, m.TS) {
 			continue
 		}
-		o := m.wire()
-		if m.ThreadTS == "" && s.world.replied(ch.ID, m.TS) {
-			o["thread_ts"] = m.TS
+		o := s.withFiles(m.wire(), m)
+		if n, latest := s.world.replies(ch.ID, m.TS); m.ThreadTS == "" && n > 0 {
+			o["thread_ts"], o["reply_count"], o["latest_reply"] = m.TS, n, latest
 		}
 		rows = append(rows, o)
 	}

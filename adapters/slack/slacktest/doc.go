@@ -14,6 +14,7 @@
 //	server.go         life cycle, HTTP, tokens, scopes, waiting
 //	chat.go           chat.*, reactions.*, status, streams, response_url
 //	directory.go      conversations.*, users.*, usergroups.*, team, bots, tokens
+//	files.go          files that people post, and their download
 //	views.go          modals and the home tab
 //	blocks.go         Block Kit validation
 //	deliver.go        deliveries, retries, the ledger of what was acknowledged
@@ -32,6 +33,6 @@
 // Formats: requests as form or JSON, token in the form or the Authorization
 // header; payloads as on the wire, samples in testdata.
 //
-// Not here: files, search, canvases, workflows, user tokens, RTM. Nothing here
+// Not here: search, canvases, workflows, user tokens, RTM. Nothing here
 // imports the adapter or a Slack library.
 package slacktest

@@ -88,6 +88,11 @@ func (s *Server) named(text string) string {
 
 func (s *Server) says(user, channel, parent, text, subtype string, question bool, o []Delivery) Message {
 	s.helper()
+	return s.saysWith(user, channel, parent, text, subtype, question, nil, o)
+}
+
+func (s *Server) saysWith(user, channel, parent, text, subtype string, question bool, files []string, o []Delivery) Message {
+	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ch := s.world.users[user], s.world.channels[channel]
@@ -97,7 +102,7 @@ func (s *Server) says(user, channel, parent, text, subtype string, question bool
 	if !ch.has(user) && !(ch.Kind == Public && s.world.canRead(u, &Message{Channel: channel})) {
 		s.fail("%s cannot post in %s", user, channel)
 	}
-	m := &Message{User: user, BotID: u.BotID, AppID: u.AppID, Text: text, Subtype: subtype, Blocks: richBlocks(text)}
+	m := &Message{User: user, BotID: u.BotID, AppID: u.AppID, Text: text, Subtype: subtype, Blocks: richBlocks(text), Files: files}
 	if parent != "" {
 		p := s.world.live(channel, parent)
 		if p == nil || p.ThreadTS != "" {

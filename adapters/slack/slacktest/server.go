@@ -127,6 +127,8 @@ func New(t testing.TB, w World, opts ...Option) *Server {
 	mux.HandleFunc("/api/", s.serveAPI)
 	mux.HandleFunc("/socket/", s.serveSocket)
 	mux.HandleFunc("/respond/", s.serveResponseURL)
+	mux.HandleFunc("/files-pri/", s.serveFile)
+	mux.HandleFunc("/signin", s.serveSignIn)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	s.work.Go(func() { _ = s.http.Serve(l) })
 	if t != nil {

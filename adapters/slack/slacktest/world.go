@@ -189,7 +189,8 @@ func slug(s string) string {
 type Message struct {
 	Channel, TS, ThreadTS string // ThreadTS of a parent is empty
 	User, BotID, AppID    string
-	To                    string // ephemeral: the only one who sees it
+	To                    string   // ephemeral: the only one who sees it
+	Files                 []string // ids
 	Subtype, Text         string
 	Blocks                json.RawMessage
 	Metadata              json.RawMessage
@@ -269,13 +270,14 @@ type state struct {
 	channels map[string]*Channel
 	teams    map[string]Team
 	messages map[string][]*Message // by channel, in ts order
+	files    map[string]*File
 	lastTS   map[string]time.Time
 }
 
 func newState(w World) (*state, error) {
 	s := &state{
 		World: w, users: map[string]*User{}, groups: map[string]*Group{}, channels: map[string]*Channel{},
-		teams: map[string]Team{w.Team.ID: w.Team}, messages: map[string][]*Message{}, lastTS: map[string]time.Time{},
+		teams: map[string]Team{w.Team.ID: w.Team}, messages: map[string][]*Message{}, files: map[string]*File{}, lastTS: map[string]time.Time{},
 	}
 	if s.App.Scopes == nil {
 		s.App.Scopes = DefaultScopes
@@ -416,4 +418,14 @@ func (s *state) replied(channel, parent string) bool {
 	return slices.ContainsFunc(s.messages[channel], func(m *Message) bool {
 		return m.ThreadTS == parent && m.TS != parent && !m.Deleted
 	})
+}
+
+// replies counts the replies of a thread and names the latest.
+func (s *state) replies(channel, parent string) (n int, latest string) {
+	for _, m := range s.messages[channel] {
+		if m.ThreadTS == parent && m.TS != parent && !m.Deleted {
+			n, latest = n+1, m.TS
+		}
+	}
+	return n, latest
 }

@@ -32,7 +32,7 @@ const (
 // Refusal says what is wrong with what was sent, in words for the sender. It
 // holds nothing of the content.
 type Refusal struct {
-	Field  string // id, name, title, link, author, modified, access or content
+	Field  string // id, name, title, link, author, mark, modified, access or content
 	Reason string // goes on after the field: "is empty"
 }
 
@@ -47,6 +47,7 @@ type Meta struct {
 	Author   string    `json:"author,omitempty"`  // shown to operators and senders alone
 	Modified time.Time `json:"modified,omitzero"` // of the original, whole seconds; zero: not known
 	Access   []string  `json:"access"`            // as acl.ParseList reads it
+	Mark     string    `json:"mark,omitempty"`    // the sender's own note of the version; shown to nobody
 }
 
 // ParseID brings an id into its one form, NFC. An id is 1 to 512 bytes of UTF-8
@@ -93,7 +94,7 @@ func (m Meta) checked() (Meta, error) {
 		field string
 		value *string
 		most  int
-	}{{"name", &m.Name, MaxName}, {"title", &m.Title, MaxTitle}, {"author", &m.Author, MaxAuthor}, {"link", &m.Link, MaxLink}} {
+	}{{"name", &m.Name, MaxName}, {"title", &m.Title, MaxTitle}, {"author", &m.Author, MaxAuthor}, {"link", &m.Link, MaxLink}, {"mark", &m.Mark, MaxAuthor}} {
 		if err := oneLine(t.field, t.value, t.most); err != nil {
 			return m, err
 		}
@@ -170,7 +171,7 @@ func (e Entry) List() acl.List {
 // description, but not the access list.
 func (e Entry) Revision() retrieval.Revision {
 	shown := e.Meta
-	shown.Access, shown.Author = nil, ""
+	shown.Access, shown.Author, shown.Mark = nil, "", ""
 	return retrieval.Revision(hash(shown, e.Sum))
 }
 
