@@ -141,10 +141,20 @@ func (f *Folder) Excludes(path string) bool {
 	return false
 }
 
+// Matches reports that a pattern of the same form matches a whole path, with
+// slashes on every system. A pattern that is none matches nothing.
+func Matches(pattern, path string) bool {
+	ok, err := doublestar.Match(pattern, filepath.ToSlash(path))
+	return ok && err == nil
+}
+
+// ValidPattern reports that a text is a pattern, of whatever paths.
+func ValidPattern(pattern string) bool { return pattern != "" && doublestar.ValidatePattern(pattern) }
+
 // CheckPattern refuses what would never match, so that a mistake is seen.
 func CheckPattern(p string) error {
 	switch {
-	case p == "" || !doublestar.ValidatePattern(p):
+	case !ValidPattern(p):
 		return fmt.Errorf("%q is not a pattern: write for example **/*.md", p)
 	case strings.HasPrefix(p, "/") || strings.HasPrefix(p, "./") || p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, "/../"):
 		return fmt.Errorf("the pattern %q matches nothing: patterns are relative to their folder, for example security/**", p)

@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"footnote/adapters/files"
 	"footnote/retrieval/extract/bounds"
 )
 
@@ -89,7 +87,7 @@ func DocumentPasswords(env Lookup) (func(path string) string, error) {
 			continue
 		}
 		pattern, password, ok := strings.Cut(line, ": ")
-		if !ok || password == "" || !doublestar.ValidatePattern(pattern) {
+		if !ok || password == "" || !files.ValidPattern(pattern) {
 			wrong = append(wrong, fmt.Errorf("%s, line %d: want a pattern of paths, a colon, a space and the password, for example **/contracts/*.pdf: PASSWORD", documentPasswords, n))
 			continue
 		}
@@ -97,7 +95,7 @@ func DocumentPasswords(env Lookup) (func(path string) string, error) {
 	}
 	return func(path string) string {
 		for _, e := range entries {
-			if ok, err := doublestar.Match(e.pattern, filepath.ToSlash(path)); ok && err == nil {
+			if files.Matches(e.pattern, path) {
 				return e.secret.Reveal()
 			}
 		}
