@@ -15,7 +15,7 @@
 //	  channels:
 //	    C0123ABCD: {mode: private-always}
 //
-// and one list, sources, which is documented at Source.
+// and one list, sources, which is documented at Source and Channel.
 //
 // The setting models.threads is FOOTNOTE_MODELS_THREADS in the environment,
 // which wins over the file. Relative paths in the file are relative to the
@@ -70,8 +70,10 @@ type Config struct {
 		MaxMegabytes int // greatest size of a file
 		Extract      Extract
 	}
-	Sources []Source
-	Sync    struct {
+	Sources  []Source
+	Channels []Channel // sources that are channels
+	Uploads  Uploads
+	Sync     struct {
 		Interval   int // seconds between full passes over a source
 		MaxRemoved int // greatest share of a source that is removed unasked, in percent; 100: no bound
 	}
@@ -108,6 +110,7 @@ func Default() Config {
 	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
 	c.Ingest.MaxMegabytes = 50
 	c.Ingest.Extract = defaultExtract
+	c.Uploads = defaultUploads
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
 	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 1000, 120, 20
@@ -145,7 +148,7 @@ func (c *Config) settings() []setting {
 		whole("serve.per_room", &c.Serve.PerRoom, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
-	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.pushSettings())...)
+	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.Uploads.settings(), c.pushSettings())...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.

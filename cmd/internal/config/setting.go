@@ -23,6 +23,7 @@ type setting struct {
 	accepts string
 	set     func(value, base string) error
 	setAt   func(key, value string) error
+	list    bool // in the file it may be a list; set is given its values with commas between them
 }
 
 // keyed reports that the path holds a key of the operator's.

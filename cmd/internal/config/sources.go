@@ -47,6 +47,16 @@ func (c *Config) readSources(n *yaml.Node, file string, p *Problems) {
 	}
 	for i, e := range n.Content {
 		r := sourceReader{file: file, at: fmt.Sprintf("sources[%d]", i+1), p: p}
+		if isChannel(e) {
+			ch, ok := r.channel(e)
+			switch {
+			case ok && slices.ContainsFunc(c.Channels, func(o Channel) bool { return o.ID == ch.ID }):
+				r.problem(e, "slack_channel", ch.ID+" is a source twice", "each channel once")
+			case ok:
+				c.Channels = append(c.Channels, ch)
+			}
+			continue
+		}
 		s, ok := r.read(e)
 		if !ok {
 			continue

@@ -99,6 +99,9 @@ func walk(m *yaml.Node, at place, file string, t table, p *Problems) {
 		}
 		seen[key.Value] = true
 		s, leaf := t[in.path]
+		if s.list {
+			value = joined(value)
+		}
 		switch {
 		case leaf && value.Kind == yaml.ScalarNode && value.Tag != "!!null":
 			if err := s.take(in.key, value.Value, filepath.Dir(file)); err != nil {
@@ -121,6 +124,21 @@ func walk(m *yaml.Node, at place, file string, t table, p *Problems) {
 			walk(value, in, file, t, p)
 		}
 	}
+}
+
+// joined is a list of single values as one, and anything else as it is.
+func joined(n *yaml.Node) *yaml.Node {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return n
+	}
+	var all []string
+	for _, e := range n.Content {
+		if e.Kind != yaml.ScalarNode || e.Tag == "!!null" || strings.Contains(e.Value, ",") {
+			return n
+		}
+		all = append(all, e.Value)
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.Join(all, ","), Line: n.Line}
 }
 
 // take sets a value that the file gives.
