@@ -142,6 +142,9 @@ const maxSources = 4
 // Handle answers one message. A refusal is a Reply; an error means that the
 // question could not be worked on, and is a *UserError if its text may be
 // shown.
+//
+// An index that cannot be reached is such a UserError, which wraps
+// retrieval.ErrUnavailable.
 func (b *Bot) Handle(ctx context.Context, m Message) (Reply, error) {
 	e, err := b.Explain(ctx, m)
 	return e.Reply, err
@@ -168,6 +171,17 @@ const attempts = 3
 
 // Explain is Handle with all its stages.
 func (b *Bot) Explain(ctx context.Context, m Message) (Explanation, error) {
+	e, err := b.explain(ctx, m)
+	if errors.Is(err, retrieval.ErrUnavailable) {
+		err = &UserError{Text: UnavailableText, Err: err}
+	}
+	return e, err
+}
+
+// UnavailableText is what a person is told while the index cannot be reached.
+const UnavailableText = "Search is unavailable right now. Please try again in a minute."
+
+func (b *Bot) explain(ctx context.Context, m Message) (Explanation, error) {
 	start := time.Now()
 	e := Explanation{Asker: m.Asker}
 	e.Reply = Reply{ID: m.ID, Question: clean(m.Text), Trace: rand.Text()}

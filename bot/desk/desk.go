@@ -26,7 +26,9 @@ import (
 	"sync"
 	"time"
 
+	"footnote/bot"
 	"footnote/bot/ledger"
+	"footnote/retrieval"
 )
 
 // Handler answers the questions of one platform. It is safe for concurrent
@@ -54,8 +56,8 @@ type Result struct {
 // person about all but Accepted and Duplicate.
 type Verdict string
 
-// Verdicts. All are durable: a further copy of the same question is a
-// Duplicate.
+// Verdicts. All but the last are durable: a further copy of the same question is
+// a Duplicate.
 const (
 	Accepted  Verdict = "accepted"   // will be answered, or the person told
 	Duplicate Verdict = "duplicate"  // is or was worked on
@@ -63,6 +65,10 @@ const (
 	BusyRoom  Verdict = "busy_room"  // too many wait in this room
 	Busy      Verdict = "busy"       // too many wait in all
 	Stale     Verdict = "stale"      // asked too long ago
+
+	// Unavailable: the ledger that replicas share does not answer. It alone is
+	// not durable; this desk knows copies of the question for a while.
+	Unavailable Verdict = "unavailable"
 )
 
 // Text is what the person is told, "" if nothing.
@@ -76,6 +82,8 @@ func (v Verdict) Text() string {
 		return "Many questions are waiting right now. Please ask again in a few minutes."
 	case Stale:
 		return "Your question reached me too late to be answered. Please ask again."
+	case Unavailable:
+		return bot.UnavailableText
 	}
 	return ""
 }
@@ -136,8 +144,12 @@ type Desk struct {
 	held    map[string]*item // waiting and running, by key
 	running int
 	phase   phase
-	idle    chan struct{} // closed when nothing runs any more
-	count   counters
+	owed    []owed
+	recent  map[string]time.Time // questions that were dealt with here, by key
+
+	paying sync.Mutex    // held while owed is worked off
+	idle   chan struct{} // closed when nothing runs any more
+	count  counters
 }
 
 // phase is where a desk is in its life.
@@ -156,7 +168,7 @@ func New(o Options) (*Desk, error) {
 		return nil, errors.New("a desk needs a ledger")
 	}
 	o.fill()
-	d := &Desk{o: o, handlers: map[string]Handler{}, line: newLine(), held: map[string]*item{}, idle: make(chan struct{})}
+	d := &Desk{o: o, handlers: map[string]Handler{}, line: newLine(), held: map[string]*item{}, recent: map[string]time.Time{}, idle: make(chan struct{})}
 	d.seats = seats{limits: o, askers: map[string]int{}, rooms: map[string]int{}}
 	d.count.platforms = map[string]*platform{}
 	d.runs, d.stop = context.WithCancelCause(context.Background())
@@ -195,6 +207,9 @@ func (d *Desk) Receive(ctx context.Context, q ledger.Delivery) (Verdict, error) 
 	go func() { done <- d.take(context.WithoutCancel(ctx), q, start) }()
 	select {
 	case r := <-done:
+		if errors.Is(r.err, retrieval.ErrUnavailable) {
+			r = received{verdict: d.unavailable(q)}
+		}
 		d.acknowledged(q.Platform, r, d.o.Now().Sub(start))
 		return r.verdict, r.err
 	case <-ctx.Done():
@@ -213,7 +228,13 @@ type received struct {
 // take claims the question and queues it. The seat is taken first, so that
 // what is accepted is always within the bounds.
 func (d *Desk) take(ctx context.Context, q ledger.Delivery, now time.Time) received {
+	ctx, cancel := d.hurry(ctx)
+	defer cancel()
 	verdict := d.seat(q, now)
+	verdict, err := d.everywhere(ctx, q, verdict)
+	if err != nil {
+		return received{err: fmt.Errorf("taking a question: %w", err)}
+	}
 	if verdict != Accepted {
 		q.State, q.Reason, q.Payload = ledger.Failed, string(verdict), nil
 	}
@@ -286,6 +307,7 @@ func (d *Desk) finish(it *item) {
 	if d.held[it.Key] == it {
 		delete(d.held, it.Key)
 	}
+	d.remember(it.Key)
 	d.dispatch()
 	if d.phase == draining && d.running == 0 {
 		close(d.idle)

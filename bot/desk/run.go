@@ -14,6 +14,7 @@ import (
 
 	"footnote/bot"
 	"footnote/bot/ledger"
+	"footnote/retrieval"
 )
 
 // Causes for which a run is told to end.
@@ -33,8 +34,9 @@ const (
 	Panicked   Cause = "panic"
 	TimedOut   Cause = "timed_out"
 	TooOld     Cause = "stale"
-	Crashed    Cause = "crashed"    // each run of it ended with the process
-	Restarting Cause = "restarting" // it is kept, and answered after the restart
+	Crashed    Cause = "crashed"     // each run of it ended with the process
+	Restarting Cause = "restarting"  // it is kept, and answered after the restart
+	Away       Cause = "unavailable" // index or ledger do not answer
 )
 
 // Trouble is what the person is told of.
@@ -49,6 +51,7 @@ func (t Trouble) Text() string {
 	text := t.Said
 	if text == "" {
 		text = map[Cause]string{
+			Away:       bot.UnavailableText,
 			TimedOut:   "I could not answer this in time. Please ask again.",
 			TooOld:     "I was interrupted and could not answer this in time. Please ask again.",
 			Restarting: "I am being restarted. Your question is kept and will be answered afterwards.",
@@ -140,6 +143,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	d.mu.Unlock()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { d.keep(ctx); return nil })
+	g.Go(func() error { d.settle(ctx); return nil })
 	g.Go(func() error { <-ctx.Done(); d.drain(); return nil })
 	return g.Wait()
 }
@@ -236,6 +240,7 @@ func (d *Desk) drain() {
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), d.o.Patience)
 	defer cancel()
+	d.pay(ctx)
 	// What waits goes to another process, or to this one's next start.
 	if _, err := d.o.Ledger.Renew(ctx, 0, d.refs()...); err != nil {
 		d.o.Log.Error("waiting questions could not be given back", "error", err)
@@ -377,6 +382,9 @@ func (d *Desk) failed(ctx context.Context, h Handler, t *Task, err error) {
 		d.putBack(h, t)
 	case errors.Is(cause, errDeadline):
 		d.tell(h, t, Trouble{Cause: TimedOut, Reference: d.report("a question ran into its deadline", t, err)})
+	case errors.Is(err, retrieval.ErrUnavailable):
+		d.o.Log.Warn("a question met an index or a ledger that does not answer", "platform", t.Platform, "key", t.Key, "error", err)
+		d.tell(h, t, Trouble{Cause: Away})
 	case errors.As(err, &user):
 		d.tell(h, t, Trouble{Cause: Broke, Said: user.Text})
 	default:
@@ -453,12 +461,18 @@ func (d *Desk) interrupted(h Handler, t *Task, trouble Trouble) {
 	}
 }
 
-// end notes how a question ended. If it cannot be noted, the next start finds
-// the question unfinished and looks.
+// end notes how a question ended. If the ledger cannot be reached it is noted
+// later; if it cannot be noted at all, the next start finds the question
+// unfinished and looks.
 func (d *Desk) end(t *Task, s ledger.Step) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.o.Patience)
 	defer cancel()
-	if err := t.move(ctx, s); err != nil && !errors.Is(err, ledger.ErrLost) {
+	err := t.move(ctx, s)
+	switch {
+	case err == nil || errors.Is(err, ledger.ErrLost):
+	case errors.Is(err, retrieval.ErrUnavailable):
+		d.owe(t.Ref(), s)
+	default:
 		d.o.Log.Error("the end of a question could not be noted", "key", t.Key, "error", err)
 	}
 }

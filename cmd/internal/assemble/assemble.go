@@ -16,7 +16,6 @@ import (
 	"footnote/models/catalog"
 	"footnote/retrieval"
 	"footnote/retrieval/analysis"
-	"footnote/retrieval/memindex"
 )
 
 // DefaultTop is the number of hits that an answer chooses from.
@@ -25,26 +24,26 @@ const DefaultTop = 25
 // App is all that answers questions.
 type App struct {
 	Models   *Models
-	Store    *memindex.Store
+	Store    Store                // of its generations, for questions
 	Index    retrieval.Generation // the current one at opening; nil: none yet
 	Searcher *retrieval.Searcher
 	Bot      *bot.Bot
 
-	lent bool // Close closes nothing
+	state *State // nil: lent, Close closes nothing
 }
 
 // Open connects what asking needs. ErrNoIndex if nothing was ingested yet,
-// ErrInUse if another process holds the data directory; both are found before
-// any model is loaded. top is the greatest number of hits a search returns.
+// ErrInUse if another process holds the data directory, ErrUnavailable if the
+// Redis does not answer; all are found before any model is loaded. top is the greatest number of hits a search returns.
 func Open(ctx context.Context, c config.Config, top int) (*App, error) {
 	if err := there(c); err != nil {
 		return nil, err
 	}
-	store, err := memindex.Open(c.Data)
+	state, err := openState(c)
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Store: store}
+	a := &App{Store: state.Ask, state: state}
 	if err := a.open(ctx, c, top, false); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -54,6 +53,9 @@ func Open(ctx context.Context, c config.Config, top int) (*App, error) {
 // there says that there is a data directory: what only reads makes none, so that
 // a mistake in its name is seen.
 func there(c config.Config) error {
+	if c.Shared() {
+		return nil
+	}
 	_, err := os.Stat(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: there is no directory %s", retrieval.ErrNoIndex, c.Data)
@@ -108,19 +110,19 @@ func (a *App) Lend(ctx context.Context, c config.Config, top int) (*App, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &App{Models: a.Models, Store: a.Store, Index: index, Searcher: NewSearcher(c, a.Models, top), Bot: a.Bot, lent: true}, nil
+	return &App{Models: a.Models, Store: a.Store, Index: index, Searcher: NewSearcher(c, a.Models, top), Bot: a.Bot}, nil
 }
 
 // Close ends what Open opened, in the reverse order.
 func (a *App) Close() error {
-	if a.lent {
+	if a.state == nil {
 		return nil
 	}
 	var err error
 	if a.Models != nil {
 		err = a.Models.Close()
 	}
-	return errors.Join(err, a.Store.Close())
+	return errors.Join(err, a.state.Close())
 }
 
 // NewSearcher makes the Searcher of a configuration. All that is reranked is

@@ -13,15 +13,16 @@ import (
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/ingest/inbox"
-	"footnote/retrieval/memindex"
 )
 
-// Library is the data directory as the operator sees it: the index and the
-// catalog of documents, without models.
+// Library is what the operator sees: the index and the catalog of documents,
+// without models.
 type Library struct {
-	Store   *memindex.Store
+	Store   Store
 	Catalog *catalog.Catalog
 	Pushed  *inbox.Inbox // documents of other systems
+
+	state *State
 }
 
 // ReadLibrary is OpenLibrary for what does not ingest: ErrNoIndex if there is no
@@ -33,15 +34,16 @@ func ReadLibrary(c config.Config) (*Library, error) {
 	return OpenLibrary(c)
 }
 
-// OpenLibrary takes the data directory and makes it if it is absent.
+// OpenLibrary takes the data directory and makes it if it is absent, or connects
+// to the Redis.
 func OpenLibrary(c config.Config) (*Library, error) {
-	store, err := memindex.Open(c.Data)
+	state, err := openState(c)
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{Store: store}
-	if l.Catalog, err = catalog.Open(c.Data); err != nil {
-		return nil, errors.Join(err, store.Close())
+	l := &Library{Store: state.Build, state: state}
+	if l.Catalog, err = state.Catalog(); err != nil {
+		return nil, errors.Join(err, state.Close())
 	}
 	if l.Pushed, err = openPushed(c); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -50,7 +52,10 @@ func OpenLibrary(c config.Config) (*Library, error) {
 }
 
 // Close gives the data directory free.
-func (l *Library) Close() error { return errors.Join(l.Catalog.Close(), l.Store.Close()) }
+func (l *Library) Close() error { return errors.Join(l.Catalog.Close(), l.state.Close()) }
+
+// State is where the library lies.
+func (l *Library) State() *State { return l.state }
 
 // Ingester is a library with what changes it.
 type Ingester struct {
@@ -80,7 +85,11 @@ func OpenIngester(c config.Config, progress func(ingest.Event)) (*Ingester, erro
 
 // open makes the pipeline and the loop over a library and models.
 func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog.Logger) (err error) {
-	if in.cache, err = ingest.OpenCache(c.Data, in.Models.Embedder.Info()); err != nil {
+	dir, err := in.state.Directory()
+	if err != nil {
+		return err
+	}
+	if in.cache, err = ingest.OpenCache(dir, in.Models.Embedder.Info()); err != nil {
 		return err
 	}
 	if err = in.guardPushed(log); err != nil {
@@ -131,7 +140,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 // Stamp is what this program puts on what it ingests with the configuration.
 func Stamp(c config.Config) (catalog.Stamp, error) {
 	card, err := cards.Lookup(cards.DefaultEmbedder)
-	return ingest.StampOf(chunking(c), card.Info()), err
+	return ingest.StampOf(chunking(c), notesRecipe(c), card.Info()), err
 }
 
 func chunking(c config.Config) chunk.Options {

@@ -94,6 +94,13 @@ func (l *Lookout) Close() error {
 // the data directory: it works on a copy, which release removes. ErrNoIndex if
 // there is none.
 func ReadCatalog(c config.Config) (read *catalog.Catalog, release func() error, err error) {
+	if c.Shared() {
+		l, err := OpenLibrary(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		return l.Catalog, l.Close, nil
+	}
 	dir, err := copyOut(c.Data, catalog.File)
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +112,10 @@ func ReadCatalog(c config.Config) (read *catalog.Catalog, release func() error, 
 }
 
 // ReadLedger opens the ledger likewise, nil if there is none yet.
-func ReadLedger(c config.Config) (read *ledger.Ledger, release func() error, err error) {
+func ReadLedger(c config.Config) (read ledger.Store, release func() error, err error) {
+	if c.Shared() {
+		return readShared(c)
+	}
 	dir, err := copyOut(c.Data, ledger.File)
 	if errors.Is(err, retrieval.ErrNoIndex) {
 		return nil, func() error { return nil }, nil
@@ -117,6 +127,17 @@ func ReadLedger(c config.Config) (read *ledger.Ledger, release func() error, err
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return read, func() error { return errors.Join(read.Close(), os.RemoveAll(dir)) }, nil
+}
+
+func readShared(c config.Config) (read ledger.Store, release func() error, err error) {
+	s, err := openState(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if read, err = s.Ledger(); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return read, func() error { return errors.Join(read.Close(), s.Close()) }, nil
 }
 
 // copyOut copies a log of the data directory into a directory of its own. Logs

@@ -28,7 +28,7 @@ import (
 type Service struct {
 	*App
 	Ingester *Ingester // over the same store and models; App closes those
-	Ledger   *ledger.Ledger
+	Ledger   ledger.Store
 	Desk     *desk.Desk
 	Slack    *slack.Adapter   // nil: not configured
 	Discord  *discord.Adapter // nil: not configured
@@ -48,7 +48,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{App: &App{Store: l.Store}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0}, c: c, log: log}
+	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0}, c: c, log: log}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -63,16 +63,16 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 	if err = s.Ingester.open(s.c, nil, s.log); err != nil {
 		return err
 	}
-	if s.Ledger, err = ledger.Open(s.c.Data, ledger.Options{}); err != nil {
+	if s.Ledger, err = s.state.Ledger(); err != nil {
 		return err
 	}
 	if s.Desk, err = desk.New(desk.Options{
-		Ledger: s.Ledger, Workers: s.c.Serve.Workers, Queue: s.c.Serve.Queue, PerAsker: s.c.Serve.PerAsker, PerRoom: s.c.Serve.PerRoom, Log: s.log,
+		Ledger: s.Ledger, Budget: s.budget(), Workers: s.c.Serve.Workers, Queue: s.c.Serve.Queue, PerAsker: s.c.Serve.PerAsker, PerRoom: s.c.Serve.PerRoom, Log: s.log,
 		Deadline: time.Duration(s.c.Serve.Deadline) * time.Second, Grace: time.Duration(s.c.Serve.Grace) * time.Second,
 	}); err != nil {
 		return err
 	}
-	if s.viewer, err = s.newViewer(); err != nil {
+	if s.viewer, err = s.newViewer(ctx); err != nil {
 		return err
 	}
 	if p.Slack != nil {
@@ -95,6 +95,15 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 		}
 	}
 	return s.openWeb(ctx, p.Push)
+}
+
+// budget is how long a question may take to be claimed, 0 the default. Both
+// platforms give up on a bot after 3 s.
+func (s *Service) budget() time.Duration {
+	if s.state.Link == nil {
+		return 0
+	}
+	return 1800 * time.Millisecond
 }
 
 func slackConfig(c config.Config, s config.SlackSecrets) slack.Config {
@@ -175,11 +184,11 @@ func (s *Service) openWeb(ctx context.Context, tokens []config.PushToken) (err e
 }
 
 // newViewer shows sources under web.public_url, nil without one.
-func (s *Service) newViewer() (*web.Viewer, error) {
+func (s *Service) newViewer(ctx context.Context) (*web.Viewer, error) {
 	if s.c.Web.PublicURL == "" {
 		return nil, nil
 	}
-	key, err := web.LoadKey(s.c.Data)
+	key, err := s.state.ViewerKey(ctx)
 	if err != nil {
 		return nil, err
 	}
