@@ -140,7 +140,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 // Stamp is what this program puts on what it ingests with the configuration.
 func Stamp(c config.Config) (catalog.Stamp, error) {
 	card, err := cards.Lookup(cards.DefaultEmbedder)
-	return ingest.StampOf(chunking(c), notesRecipe(c), card.Info()), err
+	return ingest.StampOf(chunking(c), card.Info()), err
 }
 
 func chunking(c config.Config) chunk.Options {
