@@ -41,6 +41,9 @@ var (
 	// ErrUnavailable says that the index cannot be reached or cannot answer
 	// now: trying again later may help. It never means that nothing was found.
 	ErrUnavailable = errors.New("the index is unavailable")
+	// ErrFenced says that a writer's work on a document was given to another,
+	// or taken back, so that what it brings is not wanted any more.
+	ErrFenced = errors.New("the document is another writer's by now")
 )
 
 // DocumentID names a document for its whole life, across revisions and moves.
@@ -93,7 +96,7 @@ type Chunk struct {
 	Locator string   // opens the source at the place, for example "#char=10,90"
 	Span    Span
 	Content string // canonical[Span.From:Span.To]: quoted, never embedded
-	Text    string // header and plain content: embedded, reranked and analysed, never quoted
+	Text    string // a note on it, if there are notes, then header and plain content: embedded and reranked, never quoted
 }
 
 // Document is one revision of one document as it is published.
@@ -112,7 +115,7 @@ type Document struct {
 // IndexedChunk is a chunk with what the two legs need.
 type IndexedChunk struct {
 	Chunk  Chunk
-	Terms  []string // analysed Text, in order, with repetitions
+	Terms  []string // analysed Text without the note, in order, with repetitions
 	Vector []float32
 	States []byte // token states of Text in the encoding that the manifest names; nil: none
 }
@@ -133,6 +136,7 @@ type Manifest struct {
 	Extractor string              `json:"extractor"`
 	Chunker   string              `json:"chunker"`
 	Analysis  string              `json:"analysis"`
+	Notes     string              `json:"notes,omitempty"` // recipe of the notes before chunks; "" there are none
 	Embedder  models.EmbedderInfo `json:"embedder"`
 	Created   time.Time           `json:"created"`
 }

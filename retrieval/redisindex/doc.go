@@ -17,6 +17,7 @@
 //	PREFIX:{NAME}:a           hash   directory: visible publication -> chunks, terms, access list
 //	PREFIX:{NAME}:o           hash   overlay: publication -> hidden, or its access list
 //	PREFIX:{NAME}:u           hash   publication -> document id and revision
+//	PREFIX:{NAME}:f           hash   document id -> fence: who alone may change it, see Store.Fence
 //	PREFIX:{NAME}:w:TOKEN     hash   publication -> its chunks that hold the term
 //	PREFIX:{NAME}:c:PUB:N     hash   chunk N: v acl pub state, all indexed
 //	PREFIX:{NAME}:p:PUB       hash   N -> passage, JSON

@@ -54,7 +54,7 @@ func newOracle(t testing.TB) *oracle {
 		must(t, err)
 		next := *old
 		next.list = o.docs[i].Access
-		done, err := o.g.swap(t.Context(), o.docs[i].Document.ID, old, &next)
+		done, err := o.g.swap(t.Context(), "", o.docs[i].Document.ID, old, &next)
 		must(t, err)
 		if !done {
 			t.Fatal("the list was not changed")

@@ -27,17 +27,21 @@ const cleaning = time.Minute
 // Publish writes the chunks hidden, in batches, then makes them the document's
 // visible ones in one step, and deletes those before.
 func (g *Generation) Publish(ctx context.Context, p retrieval.Publication) error {
+	return g.publishUnder(ctx, "", p)
+}
+
+func (g *Generation) publishUnder(ctx context.Context, fence string, p retrieval.Publication) error {
 	err := p.Check(g.manifest.Embedder.Dimensions)
 	if err == nil {
 		err = checkText(p)
 	}
 	if err == nil {
-		err = g.publish(ctx, p)
+		err = g.publish(ctx, fence, p)
 	}
 	return failed(ctx, fmt.Sprintf("publishing %s", p.Document.ID), err)
 }
 
-func (g *Generation) publish(ctx context.Context, p retrieval.Publication) error {
+func (g *Generation) publish(ctx context.Context, fence string, p retrieval.Publication) error {
 	r := newRecord(p)
 	terms := countTerms(p.Chunks)
 	if err := g.stage(ctx, p, r.pub, terms); err != nil {
@@ -45,7 +49,7 @@ func (g *Generation) publish(ctx context.Context, p retrieval.Publication) error
 		return err
 	}
 	// An error from here on may hide that it is done: nothing is deleted.
-	return g.show(ctx, p.Document.ID, r)
+	return g.show(ctx, fence, p.Document.ID, r)
 }
 
 func newRecord(p retrieval.Publication) *record {
@@ -162,10 +166,10 @@ func (g *Generation) refused(ctx context.Context, n, want int) error {
 }
 
 // show makes a staged publication the document's visible one.
-func (g *Generation) show(ctx context.Context, id retrieval.DocumentID, r *record) error {
+func (g *Generation) show(ctx context.Context, fence string, id retrieval.DocumentID, r *record) error {
 	var replaced *record
 	var dropped []string
-	_, err := g.change(ctx, id, func(old *record) (*record, error) {
+	_, err := g.change(ctx, fence, id, func(old *record) (*record, error) {
 		if old != nil && old.pub == r.pub {
 			return nil, errDone // the answer was lost, and the client sent the script again
 		}
@@ -175,6 +179,9 @@ func (g *Generation) show(ctx context.Context, id retrieval.DocumentID, r *recor
 		}
 		return r, nil
 	})
+	if errors.Is(err, retrieval.ErrFenced) && !slices.ContainsFunc(r.Past, func(p past) bool { return p.Publication == r.pub }) {
+		g.discard(ctx, r.pub, true) // it never was visible
+	}
 	if err != nil && !errors.Is(err, errDone) {
 		return err
 	}
@@ -203,7 +210,15 @@ func supersede(old *record, rev retrieval.Revision) (kept []past, dropped []stri
 
 // Remove takes the document out of search and reading.
 func (g *Generation) Remove(ctx context.Context, id retrieval.DocumentID) error {
-	old, err := g.change(ctx, id, func(*record) (*record, error) { return nil, nil })
+	// Before it is known to be absent: a writer may be about to publish it.
+	if err := g.client.HDel(ctx, g.keys.fences, string(id)).Err(); err != nil {
+		return failed(ctx, fmt.Sprintf("removing %s", id), err)
+	}
+	return g.removeUnder(ctx, "", id)
+}
+
+func (g *Generation) removeUnder(ctx context.Context, fence string, id retrieval.DocumentID) error {
+	old, err := g.change(ctx, fence, id, func(*record) (*record, error) { return nil, nil })
 	if err == nil && old != nil {
 		texts := []string{old.pub}
 		for _, p := range old.Past {
@@ -217,11 +232,15 @@ func (g *Generation) Remove(ctx context.Context, id retrieval.DocumentID) error 
 // SetAccess replaces the access list. It is in force with the first step; the
 // tags of the chunks follow.
 func (g *Generation) SetAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) error {
+	return g.setAccessUnder(ctx, "", id, list)
+}
+
+func (g *Generation) setAccessUnder(ctx context.Context, fence string, id retrieval.DocumentID, list acl.List) error {
 	doing := fmt.Sprintf("changing the access to %s", id)
 	if list.IsZero() {
 		return fmt.Errorf("%s: the access list is empty: name who may read the document", doing)
 	}
-	old, err := g.change(ctx, id, func(old *record) (*record, error) {
+	old, err := g.change(ctx, fence, id, func(old *record) (*record, error) {
 		if old == nil {
 			return nil, retrieval.ErrNotFound
 		}
@@ -243,7 +262,7 @@ func (g *Generation) SetAccess(ctx context.Context, id retrieval.DocumentID, lis
 // change replaces a document's record by what next makes of it (nil: none), in
 // one step for readers, and returns what it was. next is called again if
 // another change came in between.
-func (g *Generation) change(ctx context.Context, id retrieval.DocumentID, next func(old *record) (*record, error)) (*record, error) {
+func (g *Generation) change(ctx context.Context, fence string, id retrieval.DocumentID, next func(old *record) (*record, error)) (*record, error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -256,7 +275,7 @@ func (g *Generation) change(ctx context.Context, id retrieval.DocumentID, next f
 		if err != nil || old == nil && r == nil {
 			return old, err
 		}
-		done, err := g.swap(ctx, id, old, r)
+		done, err := g.swap(ctx, fence, id, old, r)
 		if err != nil || done {
 			return old, err
 		}
@@ -265,7 +284,7 @@ func (g *Generation) change(ctx context.Context, id retrieval.DocumentID, next f
 }
 
 // swap runs changeScript from old to r, either of which may be nil.
-func (g *Generation) swap(ctx context.Context, id retrieval.DocumentID, old, r *record) (bool, error) {
+func (g *Generation) swap(ctx context.Context, fence string, id retrieval.DocumentID, old, r *record) (bool, error) {
 	before, after, staged := "", "", ""
 	var pubs []any
 	if old != nil {
@@ -285,9 +304,12 @@ func (g *Generation) swap(ctx context.Context, id retrieval.DocumentID, old, r *
 		}
 		pubs = append(pubs, r.pub, shown, encodeEntry(r.share(), r.list))
 	}
-	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.directory, g.keys.overlay},
-		append([]any{string(id), before, after, staged, newVersion()}, pubs...)...).Int()
-	if n < 0 {
+	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.directory, g.keys.overlay, g.keys.fences},
+		append([]any{string(id), before, after, staged, newVersion(), fence}, pubs...)...).Int()
+	switch n {
+	case -2:
+		return false, retrieval.ErrFenced
+	case -1:
 		return false, errors.New("it took so long that what was written of it has been swept away; publish again")
 	}
 	return n == 1, err

@@ -4,20 +4,24 @@ import "github.com/redis/go-redis/v9"
 
 // changeScript is one change that readers see: it replaces a document's record
 // if that is still the one that the change was made from, sets overlay and
-// directory of its publications, and names the version anew.
+// directory of its publications, and names the version anew. A change under a
+// fence is made only while that stands; one without a fence ends any.
 //
-//	keys: version documents directory overlay
+//	keys: version documents directory overlay fences
 //	args: id, expected record, new record ("" none), publication that must be staged ("" none),
-//	      version, then (publication, overlay, entry of the directory; "" none)…
-//	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away
+//	      version, fence ("" none), then (publication, overlay, entry of the directory; "" none)…
+//	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away,
+//	      -2 if the fence does not stand
 var changeScript = redis.NewScript(`
 local function set(key, field, value)
   if value == '' then redis.call('HDEL', key, field) else redis.call('HSET', key, field, value) end
 end
 if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return -1 end
+if ARGV[6] == '' then redis.call('HDEL', KEYS[5], ARGV[1])
+elseif redis.call('HGET', KEYS[5], ARGV[1]) ~= ARGV[6] then return -2 end
 set(KEYS[2], ARGV[1], ARGV[3])
-for i = 6, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   set(KEYS[4], ARGV[i], ARGV[i + 1])
   set(KEYS[3], ARGV[i], ARGV[i + 2])
 end

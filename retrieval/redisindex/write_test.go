@@ -254,7 +254,7 @@ func TestWriterDiedHalfway(t *testing.T) {
 		t.Errorf("keys are left: %v", left)
 	}
 	see()
-	if err := g.show(t.Context(), "doc", r); err == nil || !strings.Contains(err.Error(), "swept away") {
+	if err := g.show(t.Context(), "", "doc", r); err == nil || !strings.Contains(err.Error(), "swept away") {
 		t.Errorf("showing what was swept away gives %v", err)
 	}
 	see()
