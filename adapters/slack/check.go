@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"footnote/bot"
@@ -20,7 +21,8 @@ func (a *Adapter) Check(ctx context.Context) []bot.Finding {
 		return []bot.Finding{{Weight: bot.Problem, What: fmt.Sprintf("Slack does not take the bot token: %v", err), Do: what}}
 	}
 	out := []bot.Finding{{Weight: bot.Good, What: fmt.Sprintf("the bot token belongs to workspace %s, bot user %s", w.team, w.user)}}
-	out = append(out, checkScopes(w)...)
+	wantScopes, wantEvents := a.wanted()
+	out = append(out, checkScopes(w, wantScopes)...)
 	if a.c.Mode == Socket {
 		out = append(out, a.checkSocket(ctx))
 	} else {
@@ -28,12 +30,16 @@ func (a *Adapter) Check(ctx context.Context) []bot.Finding {
 	}
 	var names []string
 	for _, e := range events {
-		names = append(names, e.Name)
+		if !e.Extra || slices.Contains(wantEvents, e.Name) {
+			names = append(names, e.Name)
+		}
 	}
 	return append(out, bot.Finding{Weight: bot.Good, What: "events cannot be listed through the API", Do: "under Event Subscriptions, bot events must hold: " + strings.Join(names, ", ")})
 }
 
-func checkScopes(w whoami) []bot.Finding {
+// checkScopes looks at the scopes of the manifest and at those extra ones that
+// are wanted.
+func checkScopes(w whoami, wanted []string) []bot.Finding {
 	if w.scopes == nil {
 		return []bot.Finding{{Weight: bot.Warning, What: "Slack does not say which scopes the bot token has"}}
 	}
@@ -44,6 +50,11 @@ func checkScopes(w whoami) []bot.Finding {
 	}
 	for _, s := range missing(w.scopes, false) {
 		out = append(out, bot.Finding{Weight: bot.Warning, What: "the optional bot scope " + s + " is missing: " + reasonOf(s), Do: where})
+	}
+	for _, s := range wanted {
+		if !slices.Contains(w.scopes, s) {
+			out = append(out, bot.Finding{Weight: bot.Warning, What: "the bot scope " + s + " is missing, and the configuration needs it: " + reasonOf(s), Do: where})
+		}
 	}
 	if len(out) == 0 {
 		out = append(out, bot.Finding{Weight: bot.Good, What: "all bot scopes are granted"})

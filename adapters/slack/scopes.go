@@ -29,9 +29,28 @@ var scopes = []need{
 	{Name: "users:read.email", Why: "access lists that name people by e-mail address", Optional: true},
 	{Name: "commands", Why: "/ask, /footnote and the message shortcut", Optional: true},
 	{Name: "reactions:write", Why: "mark a question that is being worked on where no status can be shown", Optional: true},
-	{Name: "channels:history", Why: "follow-ups in public channels, and to look for an answer when Slack does not say whether it took it", Optional: true, Extra: true},
-	{Name: "groups:history", Why: "the same in private channels", Optional: true, Extra: true},
+	{Name: channelsHistory, Why: "follow-ups in public channels, threads of channels that are sources, and to look for an answer when Slack does not say whether it took it", Optional: true, Extra: true},
+	{Name: groupsHistory, Why: "the same in private channels", Optional: true, Extra: true},
 	{Name: "mpim:history", Why: "the same in group conversations", Optional: true, Extra: true},
+	{Name: filesRead, Why: "files that people add to the documents (uploads.by), and notice that they are deleted", Optional: true, Extra: true},
+}
+
+// Extra scopes and events that settings need.
+const (
+	filesRead       = "files:read"
+	channelsHistory = "channels:history"
+	groupsHistory   = "groups:history"
+)
+
+// wanted are the extra scopes and events that the configuration makes use of.
+func (a *Adapter) wanted() (scopes, events []string) {
+	if a.c.Uploads.On() {
+		scopes, events = append(scopes, filesRead), append(events, "file_deleted")
+	}
+	if len(a.d.Sources) > 0 {
+		scopes, events = append(scopes, channelsHistory, groupsHistory), append(events, "message.channels", "message.groups")
+	}
+	return scopes, events
 }
 
 // events are the subscriptions.
@@ -56,6 +75,9 @@ var events = []need{
 	{Name: "group_left", Why: "the same in private channels"},
 	{Name: "app_uninstalled", Why: "stop at once"},
 	{Name: "tokens_revoked", Why: "stop at once"},
+	{Name: "message.channels", Why: "follow-ups, and public channels that are sources (needs channels:history)", Optional: true, Extra: true},
+	{Name: "message.groups", Why: "the same in private channels (needs groups:history)", Optional: true, Extra: true},
+	{Name: "file_deleted", Why: "notice that a file that was added is deleted (needs files:read)", Optional: true, Extra: true},
 }
 
 // missing lists scopes of the manifest that are not granted: those that are

@@ -107,7 +107,7 @@ type Deps struct {
 	Bot     *bot.Bot
 	Desk    *desk.Desk
 	Ledger  ledger.Store
-	Files   shelf.Keeper   // of files that people post; nil: none are taken
+	Files   shelf.Keeper   // of files that people post; nil: none are taken, whatever Uploads says
 	Notices *shelf.Notices // needed with Files
 	Sources []Source       // channels whose threads are documents
 	Log     *slog.Logger
@@ -153,9 +153,6 @@ func New(c Config, d Deps) (*Adapter, error) {
 	}
 	if d.Bot == nil || d.Desk == nil || d.Ledger == nil {
 		return nil, errors.New("the Slack adapter needs a bot, a desk and a ledger")
-	}
-	if c.Uploads.On() && (d.Files == nil || d.Notices == nil) {
-		return nil, errors.New("the Slack adapter needs a place to keep files in")
 	}
 	a := &Adapter{c: c, d: d, log: d.Log, now: d.Now, ready: make(chan struct{}), failed: make(chan error, 1), slots: make(chan struct{}, 256)}
 	if a.log == nil {

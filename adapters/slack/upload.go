@@ -40,7 +40,7 @@ const (
 func (a *Adapter) offered(ctx context.Context, c event.Callback, m event.Message) (done bool, err error) {
 	said := event.Clean(m.Raw(), a.self.Load().User)
 	asks := shelf.Asks(said)
-	if !a.c.Uploads.On() || m.Bot != "" || !asks && (m.Surface != "im" || len(m.FileIDs) == 0) {
+	if !a.takes() || m.Bot != "" || !asks && (m.Surface != "im" || len(m.FileIDs) == 0) {
 		return false, nil
 	}
 	q := question{
@@ -69,6 +69,9 @@ func (a *Adapter) offered(ctx context.Context, c event.Callback, m event.Message
 	return said == "" || asks, nil
 }
 
+// takes reports that somebody may add files.
+func (a *Adapter) takes() bool { return a.c.Uploads.On() && a.d.Files != nil && a.d.Notices != nil }
+
 // tellApart tells the person of a file something privately, beside it.
 func (a *Adapter) tellApart(ctx context.Context, q question, text string) {
 	if q.Answer == "im" {
@@ -86,7 +89,7 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	if a.memory.isGone(q.Channel, q.TS) {
 		return desk.Result{State: ledger.Ignored, Reason: "deleted"}, nil
 	}
-	if a.d.Files == nil || !a.c.Uploads.On() {
+	if !a.takes() {
 		return desk.Result{State: ledger.Ignored, Reason: "uploads_off"}, nil
 	}
 	who, r, err := a.asker(ctx, q)

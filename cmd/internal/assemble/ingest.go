@@ -21,6 +21,7 @@ type Library struct {
 	Store   Store
 	Catalog *catalog.Catalog
 	Pushed  *inbox.Inbox // documents of other systems
+	chat    chat         // documents from a chat
 
 	state *State
 }
@@ -48,6 +49,9 @@ func OpenLibrary(c config.Config) (*Library, error) {
 	if l.Pushed, err = openPushed(c); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	if l.chat, err = openChat(c); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
 }
 
@@ -64,7 +68,9 @@ type Ingester struct {
 	Pipeline *ingest.Pipeline
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
-	receives bool // Pushed may get documents while it is open
+	receives bool                        // Pushed may get documents while it is open
+	uploads  bool                        // people may post files while it is open
+	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
 }
 
 // OpenIngester connects what ingestion needs.
@@ -92,15 +98,15 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if in.cache, err = ingest.OpenCache(dir, in.Models.Embedder.Info()); err != nil {
 		return err
 	}
-	if err = in.guardPushed(log); err != nil {
+	if err = in.guard(log); err != nil {
 		return err
 	}
 	passwords, err := config.DocumentPasswords(os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	in.Pipeline = ingest.New(in.Pushed.Guard(in.Store, in.pathOf), in.Catalog, in.Models.Embedder, ingest.Options{
-		Others:   []ingest.Source{in.Pushed},
+	in.Pipeline = ingest.New(in.guarded(), in.Catalog, in.Models.Embedder, ingest.Options{
+		Others:   in.others(),
 		Chunk:    chunking(c),
 		Cache:    in.cache,
 		Progress: progress,
@@ -125,8 +131,9 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 		feeds = append(feeds, follow.Feed{Name: c.Sources[i].Name, Source: NewDocuments(c, f), Watch: f.Watch})
 	}
 	if in.FollowsPushed() {
-		feeds = append(feeds, pushFeed(in.Pushed))
+		feeds = append(feeds, boxFeed(in.Pushed))
 	}
+	feeds = append(feeds, in.chatFeeds(c)...)
 	return follow.New(in.Pipeline, feeds, follow.Options{
 		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Log: log,
 		Passed: func(all []follow.Status) {

@@ -55,7 +55,7 @@ func (l *Lookout) open(c config.Config, p config.Platforms) (err error) {
 	}
 	quiet, idle := slog.New(slog.DiscardHandler), new(bot.Bot)
 	if p.Slack != nil {
-		if l.Slack, err = slack.New(slackConfig(c, *p.Slack), slack.Deps{Bot: idle, Desk: d, Ledger: l.ledger, Log: quiet}); err != nil {
+		if l.Slack, err = slack.New(slackConfig(c, *p.Slack), slack.Deps{Bot: idle, Desk: d, Ledger: l.ledger, Sources: channelsOf(c), Log: quiet}); err != nil {
 			return err
 		}
 	}

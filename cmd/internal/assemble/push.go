@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 
@@ -23,14 +22,6 @@ func openPushed(c config.Config) (*inbox.Inbox, error) {
 	return inbox.Open(filepath.Join(c.Data, "inbox", "push"), pushRoot, inbox.Options{MaxBytes: int64(c.Ingest.MaxMegabytes) << 20})
 }
 
-// guardPushed puts in force what the last process may have left undone.
-func (in *Ingester) guardPushed(log *slog.Logger) error {
-	if n := len(in.Pushed.Damaged()); n > 0 {
-		log.Error("pushed documents were damaged and set aside: their senders must send them again", "documents", n)
-	}
-	return in.Pushed.EnforceAll(context.Background(), in.Store)
-}
-
 func (in *Ingester) pathOf(id retrieval.DocumentID) string {
 	rec, _ := in.Catalog.Get(id)
 	return rec.Path
@@ -41,9 +32,9 @@ func (in *Ingester) FollowsPushed() bool {
 	return in.receives || len(in.Pushed.List("", "", 1)) > 0
 }
 
-// pushFeed follows the inbox.
-func pushFeed(b *inbox.Inbox) follow.Feed {
-	return follow.Feed{Name: pushRoot, Source: b, Watch: func(ctx context.Context, changed func(follow.Change)) error {
+// boxFeed follows an inbox.
+func boxFeed(b *inbox.Inbox) follow.Feed {
+	return follow.Feed{Name: b.Root(), Source: b, Watch: func(ctx context.Context, changed func(follow.Change)) error {
 		return b.Watch(ctx, func(path string, urgent bool) { changed(follow.Change{Path: path, Urgent: urgent}) })
 	}}
 }
@@ -65,12 +56,13 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 	return push.New(o)
 }
 
-// RemovePushed takes a document out of the inbox, if its path is of that, so
+// RemovePushed takes a document out of its inbox, if its path is of one, so
 // that no later pass takes it in again.
 func (l *Library) RemovePushed(path string) error {
-	id, ok := l.Pushed.IDOf(path)
-	if !ok {
-		return nil
+	for _, b := range l.boxes() {
+		if id, ok := b.IDOf(path); ok {
+			return b.Drop(id)
+		}
 	}
-	return l.Pushed.Drop(id)
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	"footnote/bot/shelf"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval"
 )
@@ -37,6 +38,7 @@ type Service struct {
 	web      *web.Server
 	listener net.Listener // nil: no HTTP
 	viewer   *web.Viewer  // nil: no links
+	notices  *shelf.Notices
 	log      *slog.Logger
 }
 
@@ -48,7 +50,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0}, c: c, log: log}
+	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0, uploads: c.Uploads.On(p)}, c: c, log: log}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -56,7 +58,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 }
 
 func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
-	if err = s.App.open(ctx, s.c, DefaultTop, len(s.c.Sources) > 0 || s.Ingester.FollowsPushed()); err != nil {
+	if err = s.App.open(ctx, s.c, DefaultTop, s.KeepsUp()); err != nil {
 		return err
 	}
 	s.Ingester.Models = s.Models
@@ -75,14 +77,20 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 	if s.viewer, err = s.newViewer(ctx); err != nil {
 		return err
 	}
+	if err = s.openChat(); err != nil {
+		return err
+	}
 	if p.Slack != nil {
 		c := slackConfig(s.c, *p.Slack)
 		if s.viewer != nil {
 			c.Personal = s.viewer.Link
 		}
-		if s.Slack, err = slack.New(c, slack.Deps{Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Log: s.log}); err != nil {
+		if s.Slack, err = slack.New(c, slack.Deps{
+			Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Files: s.files(), Notices: s.notices, Sources: s.slackSources(), Log: s.log,
+		}); err != nil {
 			return err
 		}
+		s.Ingester.trouble = s.Slack.Trouble
 	}
 	if p.Discord != nil {
 		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Log: s.log.With("platform", discord.Platform)}
@@ -119,7 +127,7 @@ func slackConfig(c config.Config, s config.SlackSecrets) slack.Config {
 	}
 	out := slack.Config{
 		Mode: slack.Mode(c.Slack.Mode), BotToken: s.BotToken.Reveal(), AppToken: s.AppToken.Reveal(), SigningSecret: s.SigningSecret.Reveal(),
-		APIURL: c.Slack.APIURL, HumanChannel: c.Slack.HumanChannel, ExternalLabelled: c.Slack.External == "labelled",
+		APIURL: c.Slack.APIURL, HumanChannel: c.Slack.HumanChannel, Uploads: uploadRules(c), ExternalLabelled: c.Slack.External == "labelled",
 		Default: channel(config.SlackChannel{}), Channels: map[string]slack.Channel{},
 	}
 	for id, x := range c.Slack.Channels {
@@ -211,6 +219,11 @@ func (s *Service) identify(ctx context.Context, person string) (acl.Identity, er
 		return s.Discord.Directory().Identify(ctx, account)
 	}
 	return acl.Identity{}, acl.ErrUnknown
+}
+
+// KeepsUp reports that documents come in while it serves.
+func (s *Service) KeepsUp() bool {
+	return len(s.c.Sources) > 0 || s.Ingester.FollowsPushed() || s.Ingester.FollowsChat()
 }
 
 // checks are the conditions of readiness.
@@ -316,9 +329,13 @@ func (s *Service) Run(ctx context.Context, say func(string)) error {
 	if len(s.c.Sources) > 0 {
 		say(fmt.Sprintf("sources: %d, kept up with", len(s.c.Sources)))
 	}
-	if len(s.c.Sources) > 0 || s.Ingester.FollowsPushed() {
+	if len(s.c.Channels) > 0 {
+		say(fmt.Sprintf("Slack channels as sources: %d, kept up with", len(s.c.Channels)))
+	}
+	if s.KeepsUp() {
 		g.Go(func() error { return s.Ingester.Loop.Run(ctx) })
 	}
+	g.Go(func() error { return s.notices.Run(ctx) })
 	if s.web != nil {
 		say("HTTP: listening on " + s.Address())
 		g.Go(func() error { return s.web.Serve(ctx, s.listener) })

@@ -220,7 +220,11 @@ func checkForsaken(c config.Config, cat *documents.Catalog) []finding {
 // checkSources says how the sources of the configuration stood at their last
 // pass.
 func checkSources(c config.Config) []finding {
-	if len(c.Sources) == 0 {
+	wanted := c.Sources
+	for _, ch := range c.Channels {
+		wanted = append(slices.Clip(wanted), config.Source{Name: assemble.ChannelSource(ch.ID), Folder: assemble.ChannelSource(ch.ID)})
+	}
+	if len(wanted) == 0 {
 		return nil
 	}
 	all, err := follow.ReadStatus(c.Data)
@@ -228,7 +232,7 @@ func checkSources(c config.Config) []finding {
 		return []finding{{"sources", failure, err.Error(), "delete " + follow.StatusFile + ": the next sync writes it"}}
 	}
 	var out []finding
-	for _, want := range c.Sources {
+	for _, want := range wanted {
 		i := slices.IndexFunc(all, func(s follow.Status) bool { return s.Source == want.Name && s.Root == want.Folder })
 		if i < 0 || all[i].Scanned.IsZero() && all[i].Error == "" {
 			out = append(out, finding{"sources", warning, want.Name + " was not taken in yet", "footnote sync, or footnote serve"})
@@ -241,6 +245,8 @@ func checkSources(c config.Config) []finding {
 
 func checkSource(c config.Config, s follow.Status) finding {
 	switch {
+	case s.Error != "" && !filepath.IsAbs(s.Root):
+		return finding{"sources", failure, s.Source + ": " + s.Error, ""}
 	case s.Error != "":
 		return finding{"sources", failure, s.Source + ": " + s.Error, "bring the folder back, or take it out of the configuration"}
 	case s.Held != nil:

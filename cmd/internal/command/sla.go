@@ -46,7 +46,7 @@ func (p *program) runSLA(context.Context) error {
 		}
 		return fmt.Errorf("%w, %s: it is what measures", errServerOnly, c.Data)
 	}
-	if len(p.served.Sources()) == 0 {
+	if !p.served.KeepsUp() {
 		return usage(errNoSources)
 	}
 	for _, l := range p.served.Ingester.Loop.Levels() {

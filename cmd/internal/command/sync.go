@@ -62,7 +62,7 @@ func (p *program) runSync(ctx context.Context, f syncing, names []string) (err e
 	if err != nil {
 		return err
 	}
-	if len(cfg.Sources) == 0 {
+	if len(cfg.Sources)+len(cfg.Channels) == 0 {
 		return usage(errNoSources)
 	}
 	in, done, err := p.openIngester(cfg)

@@ -23,6 +23,11 @@ type Uploads struct {
 
 var defaultUploads = Uploads{MaxMegabytes: 20, MaxFiles: 10}
 
+// On reports that somebody may add files on one of the platforms.
+func (u Uploads) On(p Platforms) bool {
+	return !u.By.IsZero() && (p.Slack != nil || p.Discord != nil)
+}
+
 func (u *Uploads) settings() []setting {
 	const endings = "endings of files, for example md, pdf, docx"
 	return []setting{

@@ -1,0 +1,290 @@
+package assemble
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"footnote/acl"
+	"footnote/adapters/slack"
+	"footnote/bot"
+	"footnote/bot/shelf"
+	"footnote/cmd/internal/config"
+	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/extract"
+	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/follow"
+	"footnote/retrieval/ingest/inbox"
+)
+
+// filesRoot begins the paths of files that people posted in a chat, channelRoot
+// and an id those of the threads of a channel. No folder can be named so.
+const (
+	filesRoot   = "chat:"
+	channelRoot = "slack:"
+)
+
+// chat are the inboxes of what comes from a chat.
+type chat struct {
+	files    *inbox.Inbox
+	channels map[string]*inbox.Inbox // of the configuration, by id
+	forsaken []*inbox.Inbox          // of channels that the configuration names no longer
+}
+
+func openChat(c config.Config) (chat, error) {
+	at := func(name, root string) (*inbox.Inbox, error) {
+		return inbox.Open(filepath.Join(c.Data, "inbox", name), root, inbox.Options{MaxBytes: int64(c.Ingest.MaxMegabytes) << 20})
+	}
+	out := chat{channels: map[string]*inbox.Inbox{}}
+	var err error
+	if out.files, err = at("chat", filesRoot); err != nil {
+		return chat{}, err
+	}
+	for _, ch := range c.Channels {
+		if out.channels[ch.ID], err = at("slack-"+ch.ID, channelRoot+ch.ID); err != nil {
+			return chat{}, err
+		}
+	}
+	there, err := os.ReadDir(filepath.Join(c.Data, "inbox"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return chat{}, err
+	}
+	for _, e := range there {
+		id, is := strings.CutPrefix(e.Name(), "slack-")
+		if !is || !e.IsDir() || out.channels[id] != nil {
+			continue
+		}
+		b, err := at(e.Name(), channelRoot+id)
+		if err != nil {
+			return chat{}, err
+		}
+		out.forsaken = append(out.forsaken, b)
+	}
+	return out, nil
+}
+
+// ChannelSource names the source that a channel is, and begins the paths of its
+// threads.
+func ChannelSource(id string) string { return channelRoot + id }
+
+// boxes are all inboxes.
+func (l *Library) boxes() []*inbox.Inbox {
+	out := append([]*inbox.Inbox{l.Pushed, l.chat.files}, l.chat.forsaken...)
+	for _, b := range l.chat.channels {
+		out = append(out, b)
+	}
+	return out
+}
+
+// others are the inboxes as sources.
+func (l *Library) others() []ingest.Source {
+	var out []ingest.Source
+	for _, b := range l.boxes() {
+		out = append(out, b)
+	}
+	return out
+}
+
+// guarded is the store with every write held to what the inboxes say.
+func (in *Ingester) guarded() retrieval.Store {
+	var s retrieval.Store = in.Store
+	for _, b := range in.boxes() {
+		s = b.Guard(s, in.pathOf)
+	}
+	return s
+}
+
+// guard puts in force what the last process may have left undone.
+//
+// SECURITY: what is left of a channel that the configuration names no longer
+// goes.
+func (in *Ingester) guard(log *slog.Logger) error {
+	for _, b := range in.chat.forsaken {
+		for _, e := range b.List("", "", math.MaxInt) {
+			if err := b.Drop(e.ID); err != nil {
+				return err
+			}
+		}
+	}
+	for _, b := range in.boxes() {
+		if n := len(b.Damaged()); n > 0 {
+			log.Error("stored documents were damaged and set aside: their senders must send them again", "inbox", b.Root(), "documents", n)
+		}
+		if err := b.EnforceAll(context.Background(), in.Store); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FollowsChat reports that there are documents from a chat, or may be soon.
+func (in *Ingester) FollowsChat() bool {
+	return in.uploads || len(in.chat.channels) > 0 || len(in.chat.files.List("", "", 1)) > 0
+}
+
+// chatFeeds follow the inboxes of a chat.
+func (in *Ingester) chatFeeds(c config.Config) []follow.Feed {
+	var out []follow.Feed
+	if in.uploads || len(in.chat.files.List("", "", 1)) > 0 {
+		out = append(out, boxFeed(in.chat.files))
+	}
+	for _, ch := range c.Channels {
+		f := boxFeed(in.chat.channels[ch.ID])
+		f.Source = channel{in.chat.channels[ch.ID], in, ch.ID}
+		out = append(out, f)
+	}
+	return out
+}
+
+// channel is the inbox of a channel as a source that says why the channel
+// cannot be kept up with.
+type channel struct {
+	*inbox.Inbox
+	in *Ingester
+	id string
+}
+
+// Items lists the threads. What had to be withdrawn is noted first, then the
+// trouble is an error.
+func (c channel) Items(ctx context.Context) ([]ingest.Item, error) {
+	items, err := c.Inbox.Items(ctx)
+	if err != nil || c.in.trouble == nil {
+		return items, err
+	}
+	why := c.in.trouble(c.id)
+	if why == "" {
+		return items, nil
+	}
+	for _, rec := range c.in.Catalog.List() {
+		if _, own := c.IDOf(rec.Path); own && rec.State != catalog.Removed && len(items) == 0 {
+			return items, nil
+		}
+	}
+	return nil, errors.New(why)
+}
+
+// keeper keeps documents of a chat in an inbox.
+type keeper struct {
+	box *inbox.Inbox
+	in  *Ingester
+}
+
+var _ shelf.Keeper = keeper{}
+
+// Put implements shelf.Keeper.
+func (k keeper) Put(ctx context.Context, d shelf.Document, content io.Reader) error {
+	m := inbox.Meta{ID: d.ID, Name: d.Name, Title: d.Title, Link: d.Link, Author: d.Author, Mark: d.Mark, Modified: d.Modified}
+	for _, p := range d.Access {
+		m.Access = append(m.Access, string(p))
+	}
+	_, _, err := k.box.Put(ctx, m, content, inbox.Condition{})
+	var refused *inbox.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return &bot.UserError{Text: "its " + refused.Error() + ".", Err: err}
+	case errors.Is(err, inbox.ErrTooLarge), errors.Is(err, inbox.ErrFull):
+		return &bot.UserError{Text: err.Error() + ".", Err: err}
+	case err != nil:
+		return err
+	}
+	return k.enforce(ctx, d.ID)
+}
+
+// enforce puts in force what the inbox says.
+//
+// SECURITY: whom the list no longer names finds nothing from here on.
+func (k keeper) enforce(ctx context.Context, id string) error {
+	rec, known := k.in.Catalog.At(k.box.PathOf(id))
+	if !known {
+		return nil
+	}
+	return k.box.Enforce(ctx, k.in.Store, rec, id)
+}
+
+// Remove implements shelf.Keeper.
+//
+// SECURITY: out of the inbox first, durably, so that no run brings it in again;
+// then out of the index.
+func (k keeper) Remove(ctx context.Context, now bool, ids ...string) error {
+	for _, id := range ids {
+		if err := k.box.Drop(id); err != nil {
+			return err
+		}
+		if !now {
+			continue
+		}
+		if err := k.enforce(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List implements shelf.Keeper.
+func (k keeper) List(prefix string) []shelf.Document {
+	var out []shelf.Document
+	for _, e := range k.box.List(prefix, "", math.MaxInt) {
+		d := shelf.Document{ID: e.ID, Name: e.Name, Title: e.Title, Link: e.Link, Author: e.Author, Mark: e.Mark, Modified: e.Modified}
+		for _, p := range e.Access {
+			d.Access = append(d.Access, acl.Principal(p))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// State implements shelf.Keeper.
+func (k keeper) State(id string) shelf.State {
+	e, held := k.box.Get(id)
+	if !held {
+		return shelf.State{Settled: true, Gone: true}
+	}
+	rec, known := k.in.Catalog.At(k.box.PathOf(id))
+	if !known || !rec.State.Settled() || rec.Revision != e.Revision() || rec.State == catalog.Removed {
+		return shelf.State{}
+	}
+	return shelf.State{
+		Settled: true, Published: rec.State == catalog.Published, Chunks: rec.Chunks, Reason: rec.Reason, Retryable: rec.Retryable,
+	}
+}
+
+// uploadRules are those of the configuration.
+func uploadRules(c config.Config) shelf.Rules {
+	return shelf.Rules{
+		By: c.Uploads.By, MaxBytes: int64(min(c.Uploads.MaxMegabytes, c.Ingest.MaxMegabytes)) << 20, MaxFiles: c.Uploads.MaxFiles,
+		Types: c.Uploads.Types, Supported: extract.Supported,
+	}
+}
+
+// openChat makes what platforms put documents on.
+func (s *Service) openChat() (err error) {
+	s.notices, err = shelf.OpenNotices(s.c.Data, s.files(), shelf.Options{Log: s.log})
+	return err
+}
+
+func (s *Service) files() shelf.Keeper { return keeper{s.Ingester.chat.files, s.Ingester} }
+
+// channelsOf are the channels that are sources, without a place for their
+// threads.
+func channelsOf(c config.Config) []slack.Source {
+	var out []slack.Source
+	for _, ch := range c.Channels {
+		out = append(out, slack.Source{Channel: ch.ID, History: ch.History})
+	}
+	return out
+}
+
+func (s *Service) slackSources() []slack.Source {
+	out := channelsOf(s.c)
+	for i := range out {
+		out[i].Keeper = keeper{s.Ingester.chat.channels[out[i].Channel], s.Ingester}
+	}
+	return out
+}
