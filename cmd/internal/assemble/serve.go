@@ -323,17 +323,8 @@ func (s *Service) Address() string {
 func (s *Service) Run(ctx context.Context, say func(string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Desk.Run(ctx) })
-	if s.Ingester.FollowsPushed() {
-		say("documents of other systems: kept up with")
-	}
-	if len(s.c.Sources) > 0 {
-		say(fmt.Sprintf("sources: %d, kept up with", len(s.c.Sources)))
-	}
-	if len(s.c.Channels) > 0 {
-		say(fmt.Sprintf("Slack channels as sources: %d, kept up with", len(s.c.Channels)))
-	}
 	if s.KeepsUp() {
-		g.Go(func() error { return s.Ingester.Loop.Run(ctx) })
+		g.Go(func() error { return s.follow(ctx, say) })
 	}
 	g.Go(func() error { return s.notices.Run(ctx) })
 	if s.web != nil {

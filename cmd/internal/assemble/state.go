@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -145,13 +146,7 @@ func (s *State) directory() string {
 func (s *State) Alone() bool { return s.own == "" }
 
 // key names a key of the Redis.
-func (s *State) key(name string) string {
-	prefix := s.c.Redis.Prefix
-	if prefix == "" {
-		prefix = "footnote"
-	}
-	return prefix + ":" + name
-}
+func key(c config.Config, name string) string { return cmp.Or(c.Redis.Prefix, "footnote") + ":" + name }
 
 // ViewerKey is the key of the viewer's links. Replicas have one, so that each
 // opens the links that another showed.
@@ -161,7 +156,7 @@ func (s *State) ViewerKey(ctx context.Context) ([]byte, error) {
 	}
 	fresh := make([]byte, 32)
 	_, _ = rand.Read(fresh) // never fails
-	at := s.key("viewer")
+	at := key(s.c, "viewer")
 	if err := s.Link.SetNX(ctx, at, fresh, 0).Err(); err != nil {
 		return nil, unavailable("making the viewer's key", err)
 	}

@@ -58,7 +58,10 @@ func (p *program) runDoctor(ctx context.Context) error {
 	findings = append(findings, checkModels()...)
 	findings = append(findings, checkRuntime(ctx, cfg)...)
 	findings = append(findings, p.checkPlatforms(ctx, cfg)...)
-	if cfg.Data != "" {
+	if cfg.Shared() && err == nil {
+		findings = append(findings, checkRedis(ctx, cfg)...)
+	}
+	if cfg.Data != "" && (!cfg.Shared() || err == nil) {
 		findings = append(findings, checkIndex(ctx, cfg)...)
 	}
 	bad := 0
@@ -186,12 +189,15 @@ func dot(a, b models.Embedding) float64 {
 }
 
 func checkIndex(ctx context.Context, c config.Config) []finding {
-	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) && !c.Shared() {
 		return []finding{{"index", warning, "there is none yet in " + c.Data, "make one: footnote ingest FOLDER"}}
 	}
 	l, err := assemble.OpenLibrary(c)
 	if errors.Is(err, retrieval.ErrInUse) {
 		return append([]finding{{"index", good, "a running footnote holds " + c.Data + "; footnote docs verify checks it meanwhile", ""}}, checkSources(c)...)
+	}
+	if errors.Is(err, retrieval.ErrUnavailable) {
+		return []finding{{"index", failure, err.Error(), "see the check of redis"}}
 	}
 	if err != nil {
 		return []finding{{"index", failure, err.Error(), ""}}
@@ -216,6 +222,33 @@ func checkForsaken(c config.Config, cat *documents.Catalog) []finding {
 	}
 	return out
 }
+
+// checkRedis looks at the server, and says which replica keeps up with the
+// sources.
+func checkRedis(ctx context.Context, c config.Config) []finding {
+	l, err := assemble.OpenLink(c, doctorPatience)
+	if err != nil {
+		return []finding{{"redis", failure, err.Error(), ""}}
+	}
+	defer func() { _ = l.Close() }() // nothing is written
+	var out []finding
+	for _, f := range l.Check(ctx) {
+		state := good
+		switch {
+		case f.Bad:
+			state = failure
+		case f.Doubt:
+			state = warning
+		}
+		out = append(out, finding{"redis", state, f.What, f.Do})
+	}
+	if who, err := l.Holder(ctx, assemble.SourcesKey(c)); err == nil && who != "" {
+		out = append(out, finding{"sources", good, "kept up with by " + who, ""})
+	}
+	return out
+}
+
+const doctorPatience = 3 * time.Second
 
 // checkSources says how the sources of the configuration stood at their last
 // pass.

@@ -74,6 +74,8 @@ func message(err error) string {
 		return text + "\n  make one: footnote ingest FOLDER"
 	case errors.Is(err, retrieval.ErrInUse):
 		return text + "\n  end the other footnote, or use another --data"
+	case errors.Is(err, retrieval.ErrUnavailable):
+		return text + "\n  what is wrong: footnote doctor"
 	case errors.Is(err, retrieval.ErrCorrupt):
 		return text + "\n  go back to another generation (footnote index list, footnote index promote NAME) or ingest anew into an empty --data"
 	}

@@ -3,12 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"footnote/acl"
 	"footnote/acl/system"
+	"footnote/adapters/console"
+	"footnote/cmd/internal/assemble"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 )
@@ -22,7 +25,7 @@ type generationJSON struct {
 }
 
 func (p *program) index() *cobra.Command {
-	return p.group("index", "List the generations of the index and switch between them", p.indexList(), p.indexPromote())
+	return p.group("index", "List the generations of the index and switch between them", p.indexList(), p.indexPromote(), p.indexVerify())
 }
 
 func (p *program) indexList() *cobra.Command {
@@ -104,6 +107,52 @@ func (p *program) runPromote(ctx context.Context, name string) (err error) {
 		return err
 	}
 	return p.print("questions are answered from generation %s: %d documents, %d access lists brought up to date\n", name, g.Counts().Documents, n)
+}
+
+// verification is the contract of index verify --json.
+type verification struct {
+	Generation string `json:"generation"`
+	retrieval.Counts
+	Problems []string `json:"problems"`
+}
+
+func (p *program) indexVerify() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Recount the current generation and say what is wrong with it; ends with 1 if anything is",
+		Args:  exactly(0, "nothing more"),
+	}
+	p.jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runIndexVerify(cmd.Context()) }
+	return c
+}
+
+func (p *program) runIndexVerify(ctx context.Context) (err error) {
+	s, err := p.openShelf(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	if s.current == nil {
+		return fmt.Errorf("%w", retrieval.ErrNoIndex)
+	}
+	found, err := assemble.Verify(ctx, s.current, s.Catalog)
+	if err != nil {
+		return err
+	}
+	v := verification{s.current.Manifest().Name, s.current.Counts(), append([]string{}, found...)}
+	switch {
+	case p.json:
+		err = writeJSON(p.Out, v)
+	case len(found) == 0:
+		err = p.print("generation %s is in order: %d documents, %d chunks\n", v.Generation, v.Documents, v.Chunks)
+	default:
+		err = p.print("%s\n", console.Safe(strings.Join(found, "\n")))
+	}
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("generation %s is not in order in %d place(s): build a new one with footnote ingest --rebuild FOLDER", v.Generation, len(found))
+	}
+	return err
 }
 
 // presentAccess gives every document of a generation the access that is in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"footnote/adapters/console"
 	"footnote/cmd/internal/assemble"
 	"footnote/cmd/internal/config"
+	"footnote/retrieval"
 )
 
 func (p *program) serve() *cobra.Command {
@@ -56,33 +58,56 @@ func (p *program) runServe(ctx context.Context) (err error) {
 	for _, w := range platforms.Warnings {
 		log.Warn("unsafe configuration", "what", w)
 	}
-	s, err := assemble.OpenService(ctx, c, platforms, log)
+	say := p.saying()
+	s, n, err := openService(ctx, c, platforms, log, say)
+	if err != nil && ctx.Err() != nil {
+		say("stopped")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
-	say := p.saying()
-	n, err := s.Documents(ctx)
-	if err != nil {
-		return err
-	}
 	say(fmt.Sprintf("index: %d documents; stop with Ctrl-C", n))
 	if idle {
 		say("no chat platform is configured: documents are kept up with, and footnote ask answers")
 	}
-	o, err := listenOperator(ctx, c.Data, s, log)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, o.close)
 	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return o.run(running) })
+	if s.Ingester.State().Alone() {
+		o, err := listenOperator(ctx, c.Data, s, log)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, o.close)
+		g.Go(func() error { return o.run(running) })
+	}
 	g.Go(func() error { return s.Run(running, say) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
 	say("stopped")
 	return nil
+}
+
+// openService opens the service, as soon as the Redis answers that it may be
+// on, and counts its documents.
+func openService(ctx context.Context, c config.Config, p config.Platforms, log *slog.Logger, say func(string)) (*assemble.Service, int, error) {
+	for {
+		if err := assemble.Await(ctx, c, log, say); err != nil {
+			return nil, 0, err
+		}
+		s, err := assemble.OpenService(ctx, c, p, log)
+		if err == nil {
+			var n int
+			if n, err = s.Documents(ctx); err == nil {
+				return s, n, nil
+			}
+			err = errors.Join(err, s.Close())
+		}
+		if !errors.Is(err, retrieval.ErrUnavailable) || ctx.Err() != nil {
+			return nil, 0, err
+		}
+	}
 }
 
 // platforms loads the configuration and what it says of chat platforms, with
