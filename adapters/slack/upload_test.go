@@ -316,3 +316,102 @@ func TestSeveralFilesAndNone(t *testing.T) {
 	}
 	told(s, "C0GENERAL", "failed: it has no text")
 }
+
+// Doctor names the scopes that only settings need, and no others.
+func TestCheckNamesWhatTheSettingsNeed(t *testing.T) {
+	t.Parallel()
+	s, k := slacktest.New(t, slacktest.DemoWorld()), shelftest.New()
+	named := func(o ...option) (out []string) {
+		p := prepare(t, s, newStore(t, handbook), o...)
+		for _, f := range p.check(t) {
+			for _, scope := range []string{"files:read", "channels:history", "groups:history", "file_deleted", "message.channels"} {
+				if strings.Contains(f, scope) {
+					out = append(out, scope)
+				}
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	if got := named(); len(got) > 0 {
+		t.Errorf("without settings: %q", got)
+	}
+	if diff := cmp.Diff([]string{"file_deleted", "files:read"}, named(takesFiles(k))); diff != "" {
+		t.Errorf("with uploads.by (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"channels:history", "groups:history", "message.channels"}, named(source("C0HELP", k))); diff != "" {
+		t.Errorf("with a channel (-want +got):\n%s", diff)
+	}
+}
+
+// source makes a channel one whose threads are documents.
+func source(channel string, k *shelftest.Keeper) option {
+	return func(p *program) {
+		p.sources = append(p.sources, slack.Source{Channel: channel, Keeper: k})
+		p.c.ScanPace = time.Millisecond
+	}
+}
+
+// check is what doctor finds.
+func (p *program) check(t *testing.T) (out []string) {
+	t.Helper()
+	p.run()
+	defer p.halt()
+	for _, f := range p.adapter.Check(t.Context()) {
+		out = append(out, f.What+" "+f.Do)
+	}
+	return out
+}
+
+func TestChannelWithoutRightsSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		channel, want string
+		scopes        []string
+	}{
+		"without the scope":           {"C0HELP", "channels:history", slacktest.DefaultScopes},
+		"a channel that is not there": {"C0NOWHERE", "not a member", nil},
+		"where outsiders read":        {"C0SHARED", "outside the organisation", nil},
+	} {
+		s, k := slacktest.New(t, withFiles(func(w *slacktest.World) {
+			if c.scopes != nil {
+				w.App.Scopes = c.scopes
+			}
+			w.AddChannel(slacktest.Channel{Name: "shared", Members: []string{"U0BOT", "U0ADA"}, PendingExt: true})
+		})), shelftest.New()
+		s.Say("U0ADA", "C0HELP", "The printer is upstairs.")
+		p := start(t, s, newStore(t, handbook), source(c.channel, k))
+		s.Eventually(name, func() bool { return strings.Contains(p.adapter.Trouble(c.channel), c.want) || nudge(s) })
+		if n := k.Puts(); n != 0 {
+			t.Errorf("%s: %d threads were taken", name, n)
+		}
+		p.done()
+	}
+}
+
+// Threads of a source are followed; what mentions the bot, and its answers, are
+// none of it.
+func TestChannelIsFollowed(t *testing.T) {
+	t.Parallel()
+	s, k := slacktest.New(t, withFiles(nil)), shelftest.New()
+	root := s.Say("U0ADA", "C0HELP", "Where is the <https://a.example|printer>?")
+	p := start(t, s, newStore(t, handbook), source("C0HELP", k))
+	holds := func(what, want string) {
+		t.Helper()
+		s.Eventually(what, func() bool { d, _ := k.Get(root.TS); return strings.Contains(d.Content, want) || nudge(s) })
+	}
+	holds("the thread", "Where is the printer (https://a.example)?")
+	reply := s.ReplyInThread("U0BOB", "C0HELP", root.TS, "Ask <@U0CYD>.")
+	holds("a reply", "Ask @cyd.")
+	s.Edit(reply, "Upstairs.")
+	holds("an edited reply", "Upstairs.")
+	p.answer(s.Mention("U0ADA", "C0HELP", qHandbook))
+	later := s.Say("U0BOB", "C0HELP", "The lift is broken.")
+	s.Eventually("another thread", func() bool { _, ok := k.Get(later.TS); return ok || nudge(s) })
+	if list := k.List(""); len(list) != 2 {
+		t.Errorf("documents: %+v", list)
+	}
+	s.Delete(later)
+	s.Eventually("the deletion", func() bool { return len(k.List("")) == 1 || nudge(s) })
+	p.done()
+}

@@ -171,6 +171,7 @@ type program struct {
 	draft   drafter
 	options desk.Options
 	files   *shelftest.Keeper // nil: no files are taken
+	sources []slack.Source
 	logs    *syncBuffer
 	now     func() time.Time
 	after   func(time.Duration) <-chan time.Time
@@ -256,7 +257,7 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after}
+	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources}
 	notices := p.shelf(&deps)
 	p.adapter, err = slack.New(p.c, deps)
 	if err != nil {

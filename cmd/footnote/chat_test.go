@@ -59,7 +59,9 @@ func TestServe_FileFromSlack(t *testing.T) {
 	p := serve(t, file, slackEnv(s)...)
 	leave := slacktest.File{ID: "F0LEAVE", Name: "leave.md", Content: leaveDocument}
 	m := s.PostFile("U0ADA", "C0SECURITY", "", "<@U0BOT> add this", []slacktest.File{leave})
-	state := said(t, s, "C0SECURITY", func(n slacktest.Message) bool { return n.ThreadTS == m.TS && strings.Contains(n.Text, "1 chunk; ask me about it") })
+	state := said(t, s, "C0SECURITY", func(n slacktest.Message) bool {
+		return n.ThreadTS == m.TS && strings.Contains(n.Text, "1 chunk; ask me about it")
+	})
 	for user, may := range map[string]bool{"U0BOB": true, "U0CYD": false} {
 		got := answered(t, s, user, parental)
 		if strings.Contains(got, "eighteen weeks") != may || may && !strings.Contains(got, "archives/C0SECURITY/p") {
