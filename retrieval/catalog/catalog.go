@@ -80,6 +80,7 @@ type Stamp struct {
 	Extractor string              `json:"extractor"`
 	Chunker   string              `json:"chunker"`
 	Analysis  string              `json:"analysis"`
+	Notes     string              `json:"notes,omitempty"` // recipe of the notes; "" there are none
 	Embedder  models.EmbedderInfo `json:"embedder"`
 }
 

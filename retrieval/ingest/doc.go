@@ -1,6 +1,6 @@
 // Package ingest takes documents from a source into the index.
 //
-//	listing -> read -> extract -> chunk -> embed -> publish
+//	listing -> read -> extract -> chunk (-> note) -> embed -> publish
 //
 // Its one idea: the index is the truth and every step can be repeated. A run
 // compares what the source holds with what the index holds and does only what
@@ -12,6 +12,10 @@
 // queue so that it need not wait for extraction; one publishes. Source bytes in
 // flight are bounded. Vectors are kept by model and text (Cache), so that the
 // same text is embedded once, whatever document it is in.
+//
+// With notes (package notes) a stage before embedding has a chat model say what
+// each chunk is about. It may fail or run out of its budget: the document is then
+// published without, its record is stale, and the next run completes it.
 //
 // Changes:
 //

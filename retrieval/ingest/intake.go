@@ -20,6 +20,10 @@ type job struct {
 	rec     catalog.Record
 	content Content
 	moved   bool
+
+	completes *catalog.Record // as it was, if it only lacks notes
+	unnoted   bool            // it goes on without notes
+
 	pub     retrieval.Publication
 	release func() // gives its share of inFlightBytes back
 }
@@ -75,6 +79,10 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	if done, err := r.asBefore(ctx, it, rec, rev); done || err != nil {
 		return nil, err
 	}
+	completes, err := r.incomplete(ctx, it, rec, rev)
+	if err != nil {
+		return nil, err
+	}
 	moved, err := r.adopt(&rec, rev)
 	if err != nil {
 		return nil, err
@@ -84,7 +92,11 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 			return nil, err
 		}
 	}
-	return r.queue(ctx, it, rec, content, moved)
+	j, err := r.queue(ctx, it, rec, content, moved)
+	if err == nil {
+		j.completes = completes
+	}
+	return j, err
 }
 
 // sourceOf is the source that answers for the path: this run's, or the one
@@ -120,7 +132,7 @@ func (r *run) asSeen(ctx context.Context, it Item, rec catalog.Record) (done boo
 // asBefore settles an item that is up to date, and one that failed or was
 // refused with the same bytes and rules and need not be tried again.
 func (r *run) asBefore(ctx context.Context, it Item, rec catalog.Record, rev retrieval.Revision) (done bool, err error) {
-	if r.upToDate(rec, rev) {
+	if r.upToDate(rec, rev) || r.lacksNotes(rec, rev) && r.notes.Ended() {
 		return true, r.unchanged(ctx, rec, it)
 	}
 	ended := rec.State == catalog.Failed || rec.State == catalog.Refused
@@ -150,10 +162,15 @@ func (r *run) read(ctx context.Context, path string) (Content, *Fault, error) {
 
 // upToDate reports that the target holds these bytes, made by this pipeline.
 func (r *run) upToDate(rec catalog.Record, rev retrieval.Revision) bool {
+	return rec.Stamp == r.stamp && r.holds(rec, rev)
+}
+
+// holds reports that the target holds these bytes, under the record's path.
+func (r *run) holds(rec catalog.Record, rev retrieval.Revision) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info, in := r.there[rec.ID]
-	return in && info.Revision == rev && info.Path == rec.Path && rec.Serving == rev && rec.Stamp == r.stamp
+	return in && info.Revision == rev && info.Path == rec.Path && rec.Serving == rev
 }
 
 // unchanged brings the access list up to date and nothing else.

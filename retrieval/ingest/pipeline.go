@@ -19,6 +19,7 @@ import (
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/tika"
+	"footnote/retrieval/ingest/notes"
 )
 
 // Version changes whenever this package would publish the same chunks in
@@ -29,6 +30,7 @@ const Version = "1"
 type Options struct {
 	Chunk    chunk.Options                    // Count and, if 0, Budget are filled from the embedder
 	Cache    *Cache                           // of the same embedder; nil: every text is embedded
+	Notes    *notes.Writer                    // says of each chunk what it is about; nil: nobody
 	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
@@ -87,6 +89,7 @@ type Pipeline struct {
 	options  Options
 	manifest retrieval.Manifest
 	stamp    catalog.Stamp
+	noteRoom int // tokens of a chunk that are its note's
 
 	// extract is extract.Extract; tests put others in its place.
 	extract func(context.Context, extract.Source) (doctree.Tree, error)
@@ -106,19 +109,27 @@ type sight struct {
 func New(store retrieval.Store, cat *catalog.Catalog, embedder models.Embedder, o Options) *Pipeline {
 	o = o.filled(embedder)
 	p := &Pipeline{store: store, catalog: cat, embedder: embedder, options: o, extract: extract.Extract, seen: map[string]sight{}}
-	p.stamp = StampOf(o.Chunk, embedder.Info())
-	p.manifest = retrieval.Manifest{Extractor: p.stamp.Extractor, Chunker: p.stamp.Chunker, Analysis: p.stamp.Analysis, Embedder: p.stamp.Embedder}
+	recipe := ""
+	if o.Notes != nil {
+		recipe, p.noteRoom = o.Notes.Recipe(), noteRoom(o.Chunk.Budget)
+	}
+	p.stamp = StampOf(o.Chunk, recipe, embedder.Info())
+	p.options.Chunk.Budget -= p.noteRoom
+	p.manifest = retrieval.Manifest{Extractor: p.stamp.Extractor, Chunker: p.stamp.Chunker, Analysis: p.stamp.Analysis, Notes: recipe, Embedder: p.stamp.Embedder}
 	return p
 }
 
-// StampOf is what a pipeline with these options and this embedder puts on what
-// it publishes.
-func StampOf(o chunk.Options, info models.EmbedderInfo) catalog.Stamp {
+// StampOf is what a pipeline with these options, notes of this recipe ("": none)
+// and this embedder puts on what it publishes.
+func StampOf(o chunk.Options, recipe string, info models.EmbedderInfo) catalog.Stamp {
 	if o.Budget == 0 {
 		o.Budget = min(chunk.DefaultBudget, info.Window-budgetReserve)
 	}
+	if recipe != "" {
+		o.Budget -= noteRoom(o.Budget)
+	}
 	chunker := fmt.Sprintf("%s %s budget=%d size=%d overlap=%d", chunk.Version, o.Strategy, o.Budget, o.Size, o.Overlap)
-	return catalog.Stamp{Pipeline: Version, Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Embedder: info}
+	return catalog.Stamp{Pipeline: Version, Extractor: extract.Version, Chunker: chunker, Analysis: analysis.Version, Notes: recipe, Embedder: info}
 }
 
 // Stamp is what this pipeline puts on what it publishes; a record with
@@ -169,6 +180,7 @@ func (p *Pipeline) Ingest(ctx context.Context, src Source, how How) (Report, err
 	if err == nil {
 		err = r.finish(ctx)
 	}
+	r.noted()
 	r.report.sort()
 	return r.report, err
 }

@@ -48,7 +48,7 @@ func (r *run) correct(ctx context.Context, rec catalog.Record) (catalog.Record, 
 		// after the index, so an old copy of the index must have come back.
 		err := r.expel(ctx, rec.ID)
 		return rec, false, err
-	case inTarget && rec.State == catalog.Embedding && rec.Stamp == r.stamp && info.Revision == rec.Revision && info.Chunks == rec.Chunks:
+	case inTarget && rec.State == catalog.Embedding && (rec.Stamp == r.stamp || r.notes != nil && rec.Stamp == r.unnoted()) && info.Revision == rec.Revision && info.Chunks == rec.Chunks:
 		// Killed between the publication and the note of it.
 		rec.Serving = rec.Revision
 		rec.Enter(catalog.Published, r.options.Now())

@@ -160,6 +160,9 @@ func (r *run) reopen(ctx context.Context, it Item) (done bool, err error) {
 		if done, err := r.asBefore(ctx, it, rec, content.revision()); done || err != nil {
 			return done, err
 		}
+		if rec, err := r.incomplete(ctx, it, rec, content.revision()); rec != nil || err != nil {
+			return false, err
+		}
 	}
 	return false, r.narrow(ctx, rec.ID, it.Access)
 }

@@ -62,6 +62,11 @@ type Report struct {
 	Truncated int // of Chunks: cut at the window
 	Window    int // tokens
 
+	Notes     int // requests for notes that were made
+	NotesKept int // notes that were there from before
+	NoNote    int // chunks of which the chat model said nothing that can be used
+	Unnoted   int // documents published without notes, which the next run completes
+
 	Warnings   []string
 	Generation string
 	Promoted   bool   // Generation is what questions are answered from
@@ -74,6 +79,9 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "%d published, %d unchanged, %d failed, %d refused, %d removed\n", r.Published, r.Unchanged, len(r.Failed), len(r.Refused), r.Removed)
 	if r.Published > 0 {
 		fmt.Fprintf(&b, "%d of %d chunks cut at %d tokens\n", r.Truncated, r.Chunks, r.Window)
+	}
+	if r.Notes+r.NotesKept+r.Unnoted > 0 {
+		fmt.Fprintf(&b, "%d notes asked for, %d kept from before, %d chunks without; %d documents have none yet, which the next run writes\n", r.Notes, r.NotesKept, r.NoNote, r.Unnoted)
 	}
 	if r.Moved > 0 {
 		fmt.Fprintf(&b, "%d of the published had moved\n", r.Moved)

@@ -14,6 +14,7 @@ import (
 	"footnote/acl/system"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest/notes"
 )
 
 const (
@@ -43,6 +44,7 @@ type run struct {
 	before   map[retrieval.DocumentID]retrieval.DocumentInfo // in current at the start
 	left     map[retrieval.DocumentID]bool                   // of before: failed, may pass; they keep current in use
 	promoted bool
+	notes    *notes.Run // nil: none are written
 	settled  int
 	settling int // items that are to be settled
 	report   Report
@@ -70,6 +72,9 @@ func (p *Pipeline) newRun(src Source, how How, items []Item) *run {
 		Pipeline: p, src: src, how: how, items: items,
 		listed: map[string]bool{}, closed: map[string]bool{}, left: map[retrieval.DocumentID]bool{},
 		inFlight: semaphore.NewWeighted(inFlightBytes),
+	}
+	if p.options.Notes != nil {
+		r.notes = p.options.Notes.Begin()
 	}
 	for _, it := range items {
 		r.listed[it.Path] = true
@@ -124,7 +129,7 @@ func (r *run) shadow(ctx context.Context) error {
 
 // alike reports that two manifests name the same making.
 func alike(a, b retrieval.Manifest) bool {
-	return a.Extractor == b.Extractor && a.Chunker == b.Chunker && a.Analysis == b.Analysis && a.Embedder == b.Embedder
+	return a.Extractor == b.Extractor && a.Chunker == b.Chunker && a.Analysis == b.Analysis && a.Notes == b.Notes && a.Embedder == b.Embedder
 }
 
 // list reads a generation's documents.
@@ -192,18 +197,22 @@ func (r *run) flow(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	read := make(chan *job)
 	ready := make(chan *job, aheadDocuments)
+	parsed := ready
+	if r.notes != nil {
+		parsed = make(chan *job, aheadDocuments)
+		g.Go(func() error {
+			defer close(ready)
+			return r.each(ctx, r.options.Notes.Concurrency(), parsed, ready, r.annotate)
+		})
+	}
 	embedded := make(chan *job, 2)
 	g.Go(func() error {
 		defer close(read)
 		return r.readAll(ctx, read)
 	})
 	g.Go(func() error {
-		defer close(ready)
-		workers, ctx := errgroup.WithContext(ctx)
-		for range r.options.Workers {
-			workers.Go(func() error { return r.stage(ctx, read, ready, r.parse) })
-		}
-		return workers.Wait()
+		defer close(parsed)
+		return r.each(ctx, r.options.Workers, read, parsed, r.parse)
 	})
 	g.Go(func() error {
 		defer close(embedded)
@@ -212,6 +221,15 @@ func (r *run) flow(ctx context.Context) error {
 	})
 	g.Go(func() error { return r.stage(ctx, embedded, nil, r.publish) })
 	return g.Wait()
+}
+
+// each is a stage of n goroutines.
+func (r *run) each(ctx context.Context, n int, in <-chan *job, out chan<- *job, work func(context.Context, *job) error) error {
+	workers, ctx := errgroup.WithContext(ctx)
+	for range n {
+		workers.Go(func() error { return r.stage(ctx, in, out, work) })
+	}
+	return workers.Wait()
 }
 
 // stage does work on each job of in and hands it on to out. A job that fails
@@ -233,6 +251,9 @@ func (r *run) stage(ctx context.Context, in <-chan *job, out chan<- *job, work f
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, errAsItWas):
+			err = nil
+			j.release()
 		case errors.As(err, &fault):
 			err = r.fail(ctx, j.item, &j.rec, fault)
 			j.release()

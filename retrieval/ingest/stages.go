@@ -242,6 +242,9 @@ func (e *embedding) remember(texts []string, fresh []models.Embedding) {
 // a crash right after publishing loses nothing of it.
 func (r *run) publish(ctx context.Context, j *job) error {
 	j.rec.Stamp = r.stamp
+	if j.unnoted {
+		j.rec.Stamp = r.unnoted()
+	}
 	j.rec.Chunks = len(j.pub.Chunks)
 	for range j.pub.Document.Canonical {
 		j.rec.Characters++

@@ -13,6 +13,7 @@ import (
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/ingest/inbox"
+	"footnote/retrieval/ingest/notes"
 )
 
 // Library is what the operator sees: the index and the catalog of documents,
@@ -68,6 +69,7 @@ type Ingester struct {
 	Pipeline *ingest.Pipeline
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
+	notes    *notes.Writer               // nil: none are written
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
@@ -98,6 +100,9 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if in.cache, err = ingest.OpenCache(dir, in.Models.Embedder.Info()); err != nil {
 		return err
 	}
+	if in.notes, err = openNotes(c, dir); err != nil {
+		return err
+	}
 	if err = in.guard(log); err != nil {
 		return err
 	}
@@ -109,6 +114,7 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 		Others:   in.others(),
 		Chunk:    chunking(c),
 		Cache:    in.cache,
+		Notes:    in.notes,
 		Progress: progress,
 		Timeout:  c.Ingest.Extract.Timeout(),
 		Limits:   c.Ingest.Extract.Limits(),
@@ -147,7 +153,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 // Stamp is what this program puts on what it ingests with the configuration.
 func Stamp(c config.Config) (catalog.Stamp, error) {
 	card, err := cards.Lookup(cards.DefaultEmbedder)
-	return ingest.StampOf(chunking(c), card.Info()), err
+	return ingest.StampOf(chunking(c), notesRecipe(c), card.Info()), err
 }
 
 func chunking(c config.Config) chunk.Options {
@@ -173,16 +179,19 @@ func (in *Ingester) Between(work func() error) error {
 
 // Close ends what OpenIngester opened, in the reverse order.
 func (in *Ingester) Close() error {
-	err := in.closeCache()
+	err := in.closeCaches()
 	if in.Models != nil {
 		err = errors.Join(err, in.Models.Close())
 	}
 	return errors.Join(err, in.Library.Close())
 }
 
-func (in *Ingester) closeCache() error {
-	if in.cache == nil {
-		return nil
+func (in *Ingester) closeCaches() (err error) {
+	if in.cache != nil {
+		err = in.cache.Close()
 	}
-	return in.cache.Close()
+	if in.notes != nil {
+		err = errors.Join(err, in.notes.Close())
+	}
+	return err
 }

@@ -375,6 +375,6 @@ func (s *Service) Close() error {
 	if s.Ledger != nil {
 		errs = append(errs, s.Ledger.Close())
 	}
-	errs = append(errs, s.Ingester.closeCache(), s.Ingester.Catalog.Close())
+	errs = append(errs, s.Ingester.closeCaches(), s.Ingester.Catalog.Close())
 	return errors.Join(append(errs, s.App.Close())...)
 }

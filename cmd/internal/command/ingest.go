@@ -35,6 +35,8 @@ type ingestJSON struct {
 	Chunks        int            `json:"chunks"`
 	Truncated     int            `json:"truncated"`
 	Window        int            `json:"window"`
+	Notes         int            `json:"notes"`         // requests for notes that were made
+	WithoutNotes  int            `json:"without_notes"` // documents that have none yet, which the next run writes
 	Warnings      []string       `json:"warnings"`
 	Generation    string         `json:"generation"`
 	Promoted      bool           `json:"promoted"`
@@ -200,7 +202,7 @@ func reportJSON(name, root string, leftOut map[string]int, r ingest.Report) inge
 	j := ingestJSON{
 		Name: name, Source: root, Published: r.Published, Moved: r.Moved, Unchanged: r.Unchanged, AccessChanged: r.AccessChanged,
 		Removed: r.Removed, Failed: troubles(r.Failed), Refused: troubles(r.Refused), Missing: append([]string{}, r.Missing...),
-		LeftOut: leftOut, Chunks: r.Chunks, Truncated: r.Truncated, Window: r.Window,
+		LeftOut: leftOut, Chunks: r.Chunks, Truncated: r.Truncated, Window: r.Window, Notes: r.Notes, WithoutNotes: r.Unnoted,
 		Warnings: append([]string{}, r.Warnings...), Generation: r.Generation, Promoted: r.Promoted, Withheld: r.Withheld, Held: r.Held != nil,
 	}
 	if j.LeftOut == nil {

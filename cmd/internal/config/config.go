@@ -70,6 +70,7 @@ type Config struct {
 		MaxMegabytes int // greatest size of a file
 		Extract      Extract
 	}
+	Notes    Notes
 	Sources  []Source
 	Channels []Channel // sources that are channels
 	Uploads  Uploads
@@ -111,6 +112,7 @@ func Default() Config {
 	c.Ingest.MaxMegabytes = 50
 	c.Ingest.Extract = defaultExtract
 	c.Uploads = defaultUploads
+	c.Notes = defaultNotes
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
 	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 1000, 120, 20
@@ -148,7 +150,7 @@ func (c *Config) settings() []setting {
 		whole("serve.per_room", &c.Serve.PerRoom, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
-	}, slices.Concat(c.Ingest.Extract.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.Uploads.settings(), c.pushSettings())...)
+	}, slices.Concat(c.Ingest.Extract.settings(), c.Notes.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.Uploads.settings(), c.pushSettings())...)
 }
 
 // Lookup reads one environment variable; os.LookupEnv is one.
@@ -172,6 +174,7 @@ func Load(f Flags, env Lookup) (Config, error) {
 		c.readFile(&p)
 	}
 	c.readEnvironment(env, &p)
+	c.Notes.check(&p)
 	if f.Data != "" {
 		setPath(&c.Data, f.Data, "", "--data", &p)
 	}
