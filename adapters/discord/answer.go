@@ -50,6 +50,9 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 	}
 	// What an earlier process left is taken up before the connection stands.
 	a.facts(ctx, 3*a.c.pace.open)
+	if q.File != "" {
+		return a.takeFile(ctx, t, q)
+	}
 	if q.Share != "" {
 		return a.share(ctx, t, q)
 	}

@@ -24,6 +24,7 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/outbox"
+	uploads "footnote/bot/shelf"
 )
 
 // Platform is the name of this adapter in the ledger and at the desk.
@@ -65,6 +66,7 @@ type Config struct {
 	// Personal is the address of source n of an answer for one person, "" for
 	// none. It is shown to that person alone, with the passage. nil: none.
 	Personal func(answer string, n int, person string) string
+	Uploads  uploads.Rules // who may add files; the zero Rules let nobody
 	MaxAge   time.Duration // of what is known of people and channels: 5 min
 	// Recheck is the time after which rights are looked at again before an
 	// answer is posted: 20 s.
@@ -85,17 +87,20 @@ type Records interface {
 	Of(ctx context.Context, asker string, limit int) ([]ledger.Delivery, error)
 }
 
-// Deps are what the adapter works with. All but Log and Now are required.
+// Deps are what the adapter works with. All but Files, Notices, Log and Now are
+// required.
 type Deps struct {
 	// Handle is bot.Bot.Handle.
 	Handle func(ctx context.Context, m bot.Message) (bot.Reply, error)
 	// Open shows a source to a person after a check of that moment; see
 	// Opening.
-	Open   func(ctx context.Context, asker acl.Identity, audience acl.Audience, s ledger.Source) (bot.Opened, error)
-	Ledger Records
-	Desk   *desk.Desk
-	Log    *slog.Logger
-	Now    func() time.Time
+	Open    func(ctx context.Context, asker acl.Identity, audience acl.Audience, s ledger.Source) (bot.Opened, error)
+	Ledger  Records
+	Desk    *desk.Desk
+	Files   uploads.Keeper   // of files that people post; nil: none are taken, whatever Uploads says
+	Notices *uploads.Notices // needed with Files
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Opening makes Deps.Open of a bot.
@@ -149,6 +154,9 @@ func New(c Config, d Deps) (*Adapter, error) {
 		a.gate = newGateway(a, w)
 	}
 	d.Desk.Handle(Platform, a)
+	if d.Notices != nil {
+		d.Notices.Handle(Platform, a.tellState)
+	}
 	return a, nil
 }
 

@@ -396,6 +396,8 @@ func (g *gateway) event(ctx context.Context, generation int, name string, raw js
 		if g.a.c.Mentions {
 			g.a.fly(func() { g.a.message(context.Background(), raw) })
 		}
+	case "MESSAGE_DELETE", "MESSAGE_DELETE_BULK":
+		g.a.fly(func() { g.a.deleted(raw) })
 	case "GUILD_MEMBER_UPDATE", "GUILD_MEMBER_REMOVE", "GUILD_ROLE_DELETE":
 		var of struct {
 			Guild string `json:"guild_id"`
@@ -448,6 +450,7 @@ func (g *gateway) begin(ctx context.Context, raw json.RawMessage) {
 	g.mu.Unlock()
 	if first {
 		g.a.fly(func() { g.a.registerSoon(ctx) })
+		g.a.fly(func() { g.a.revisit(ctx) })
 	}
 }
 

@@ -26,6 +26,8 @@ type chat struct {
 	Webhook   string          `json:"webhook_id"`
 	Mentions  []user          `json:"mentions"`
 	Timestamp json.RawMessage `json:"timestamp"`
+
+	Attachments []attachment `json:"attachments"`
 }
 
 var mentioned = regexp.MustCompile(`<@!?(\d+)>`)
@@ -62,7 +64,7 @@ func (a *Adapter) message(ctx context.Context, raw []byte) {
 		}
 		q.Roles, q.Pending = m.Member.Roles, m.Member.Pending
 	}
-	if q.Text == "" {
+	if a.offered(ctx, m, q) || q.Text == "" {
 		return
 	}
 	a.takeMessage(ctx, q)
@@ -79,6 +81,9 @@ func (a *Adapter) mentions(m chat, self string) bool {
 
 func (a *Adapter) takeMessage(ctx context.Context, q question) {
 	key := Platform + "|" + q.Channel + "|" + q.ID
+	if q.File != "" {
+		key = a.fileKey(q, "file "+q.File)
+	}
 	verdict, err := a.take(ctx, q, key)
 	o := outgoing{key: key, q: q}
 	switch {

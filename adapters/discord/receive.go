@@ -34,6 +34,9 @@ type question struct {
 	Locale      string        `json:"locale,omitempty"`  // of the asker
 	GuildLocale string        `json:"guild_locale,omitempty"`
 	Message     bool          `json:"message,omitempty"` // asked in a message, not an interaction
+	File        string        `json:"file,omitempty"`    // an attachment of the message that is to be added
+	FileName    string        `json:"file_name,omitempty"`
+	Further     bool          `json:"further,omitempty"` // not the first file of its message
 	Share       string        `json:"share,omitempty"`   // the private answer that is to be posted to the channel
 	Perms       guild.Perm    `json:"perms,omitempty"`   // the bot's in the channel, 0 unknown
 	At          time.Time     `json:"at"`                // received

@@ -16,6 +16,7 @@ import (
 	"footnote/bot/cite"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
+	"footnote/bot/shelf/shelftest"
 )
 
 // town is a guild: ada owns it, bob is staff, cy is nobody in particular, dan
@@ -138,7 +139,8 @@ type rig struct {
 	desk    *desk.Desk
 	ledger  *ledger.Ledger
 	logs    *logs
-	stop    func() error // ends it and returns what Run returned
+	notices func(context.Context) // keeps messages about files up to date
+	stop    func() error          // ends it and returns what Run returned
 }
 
 // logs keeps what was logged.
@@ -167,7 +169,9 @@ type setting struct {
 	ledger  *ledger.Ledger
 	shelf   *shelf
 	now     func() time.Time
-	cold    bool // do not wait for the facts
+	cold    bool              // do not wait for the facts
+	files   *shelftest.Keeper // nil: no files are taken
+	dir     string            // of notices
 }
 
 func quick() pace {
@@ -222,7 +226,9 @@ func newRig(t *testing.T, x *town, s setting) *rig {
 		t.Fatal(err)
 	}
 	r.desk = d
-	a, err := New(c, Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: r.ledger, Desk: d, Log: log, Now: s.now})
+	deps := Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: r.ledger, Desk: d, Log: log, Now: s.now}
+	r.keep(s, &deps)
+	a, err := New(c, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,6 +242,7 @@ func (r *rig) run(s setting) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- r.adapter.Run(ctx) }()
+	go r.notices(ctx)
 	deskDone := make(chan error, 1)
 	go func() { deskDone <- r.desk.Run(ctx) }()
 	var once sync.Once

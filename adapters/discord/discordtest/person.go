@@ -565,6 +565,11 @@ func (s *Server) DM(user, text string, o ...Delivery) Message {
 
 func (s *Server) says(user, channel, text, replyTo string, o []Delivery) Message {
 	s.helper()
+	return s.saysWith(user, channel, text, replyTo, nil, o)
+}
+
+func (s *Server) saysWith(user, channel, text, replyTo string, files []File, o []Delivery) Message {
+	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -572,13 +577,13 @@ func (s *Server) says(user, channel, text, replyTo string, o []Delivery) Message
 	if bad := s.mute(user, ch); bad != "" && !d.Force {
 		s.fail("%s cannot write in %s: %s", user, channel, bad)
 	}
-	m := &Message{Channel: ch.ID, Guild: ch.GuildID, Author: user, Content: text, ReplyTo: replyTo}
+	m := &Message{Channel: ch.ID, Guild: ch.GuildID, Author: user, Content: text, ReplyTo: replyTo, Files: s.world.filed(s.base, ch.ID, files)}
 	if replyTo != "" {
 		m.Type = 19
 	}
 	s.store(m)
 	s.revise(m, &payload{})
-	if s.readable(m) {
+	if s.readable(m) && len(files) == 0 {
 		s.questions = append(s.questions, Question{User: user, Channel: channel, Message: m.ID})
 	}
 	if !d.Drop {

@@ -143,6 +143,7 @@ func New(t testing.TB, w World, opts ...Option) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/gw", s.serveGateway)
 	mux.HandleFunc("/gw/", s.serveGateway)
+	mux.HandleFunc("/attachments/", s.serveFile)
 	mux.HandleFunc("/", s.serveAPI)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	s.work.Go(func() { _ = s.http.Serve(l) })

@@ -220,6 +220,7 @@ type Message struct {
 	Thinking                   bool   // a deferral not yet resolved
 	Asker                      string // whose interaction it answers
 	ReplyTo                    string // message id
+	Files                      []File // attachments
 	Thread                     string // thread that was started from it
 	Nonce                      string
 	At, EditedAt               time.Time
@@ -261,6 +262,7 @@ type state struct {
 	guilds   map[string]*Guild
 	channels map[string]*Channel
 	order    []string              // of channels
+	files    int                   // attachments so far
 	messages map[string][]*Message // by channel, ephemeral ones too
 	byID     map[string]*Message
 	last     uint64
@@ -464,7 +466,7 @@ func (s *state) messageWire(m *Message) object {
 	o := object{
 		"id": m.ID, "channel_id": m.Channel, "author": s.userWire(m.Author), "content": m.Content, "timestamp": stamp(m.At),
 		"edited_timestamp": nil, "tts": false, "mention_everyone": false, "mentions": []any{}, "mention_roles": []any{},
-		"attachments": []any{}, "embeds": list(m.Embeds), "components": list(m.Components), "pinned": false, "type": m.Type, "flags": m.Flags,
+		"attachments": s.fileWires(m), "embeds": list(m.Embeds), "components": list(m.Components), "pinned": false, "type": m.Type, "flags": m.Flags,
 	}
 	if !m.EditedAt.IsZero() {
 		o["edited_timestamp"] = stamp(m.EditedAt)

@@ -249,7 +249,14 @@ func Passage(p bot.Opened, say func(string) string) Message {
 	const around, most = 500, 2400
 	text := []rune(p.Document.Canonical)
 	from, to := max(0, min(p.From, len(text))), max(0, min(p.To, len(text)))
-	before, after := string(text[max(0, from-around/2):from]), string(text[to:min(len(text), to+around/2)])
+	first, last := p.Around(around / 2)
+	before, after := string(text[min(first, from):from]), string(text[to:max(last, to)])
+	if first > 0 {
+		before = "…" + before
+	}
+	if last < len(text) {
+		after += "…"
+	}
 	var quote []string
 	for _, l := range strings.Split(cut(Escape(p.Quote), most), "\n") {
 		quote = append(quote, "> "+l)
