@@ -33,10 +33,12 @@ func (o Opened) Changes() []Line {
 	if !o.Superseded {
 		return nil
 	}
+	begin := o.text()
 	text := []rune(o.Document.Canonical)
-	first := strings.Count(string(text[:o.From]), "\n")
+	first := strings.Count(string(text[:o.From]), "\n") - strings.Count(o.Document.Canonical[:begin], "\n")
 	last := first + strings.Count(o.Quote, "\n")
-	return near(compare(strings.Split(o.Document.Canonical, "\n"), strings.Split(o.Current.Canonical, "\n")), first-linesAround, last+linesAround)
+	was, is := o.Document.Canonical[begin:], o.Current.Canonical[afterFront(o.Current.Canonical):]
+	return near(compare(strings.Split(was, "\n"), strings.Split(is, "\n")), first-linesAround, last+linesAround)
 }
 
 // near keeps the lines first to last of the old revision, and what was added

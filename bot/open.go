@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"unicode/utf8"
 
 	"footnote/acl"
 	"footnote/retrieval"
@@ -43,6 +45,47 @@ func (b *Bot) Open(ctx context.Context, asker acl.Identity, audience acl.Audienc
 		return Opened{}, &UserError{Text: fmt.Sprintf("The document has %d characters; there is no place %d to %d in it.", len(text), from, to)}
 	}
 	return Opened{Document: doc, Quote: string(text[from:to]), From: from, To: to, Superseded: doc.Revision != current.Revision, Current: current}, nil
+}
+
+// Surroundings is the text before and after a place, and whether there is more.
+type Surroundings struct {
+	Before, After       string
+	CutBefore, CutAfter bool
+}
+
+// Around is up to n code points on either side of the place.
+//
+// SECURITY: front matter is left out, since it names who else may read.
+func (o Opened) Around(n int) Surroundings {
+	text := []rune(o.Document.Canonical)
+	begin := utf8.RuneCountInString(o.Document.Canonical[:o.text()])
+	from, to := max(0, min(o.From, len(text))), max(0, min(o.To, len(text)))
+	first, last := max(begin, from-n), min(len(text), to+n)
+	return Surroundings{string(text[first:from]), string(text[to:last]), first > begin, last < len(text)}
+}
+
+// text is the byte after the front matter, 0 if the place is within it.
+func (o Opened) text() int {
+	end := afterFront(o.Document.Canonical)
+	if utf8.RuneCountInString(o.Document.Canonical[:end]) > o.From {
+		return 0
+	}
+	return end
+}
+
+var (
+	yamlFront = regexp.MustCompile(`\A\s*---[ \t]*\n(?:(?:#.*|[ \t]*)\n)*["']?[\w.-]+["']?[ \t]*:(?s:.*?)\n(?:---|\.\.\.)[ \t]*(?:\n\s*|\z)`)
+	tomlFront = regexp.MustCompile(`\A\s*\+\+\+[ \t]*\n(?s:.*?)\n\+\+\+[ \t]*(?:\n\s*|\z)`)
+)
+
+// afterFront is the byte at which the text after front matter begins.
+func afterFront(text string) int {
+	for _, front := range []*regexp.Regexp{yamlFront, tomlFront} {
+		if at := front.FindStringIndex(text); at != nil {
+			return at[1]
+		}
+	}
+	return 0
 }
 
 func notAvailable(err error) error {

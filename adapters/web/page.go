@@ -28,12 +28,10 @@ type page struct {
 
 // show is the page of a passage with around code points on either side.
 func show(n int, o bot.Opened, around int) page {
-	text := []rune(o.Document.Canonical)
-	from, to := max(0, o.From-around), min(len(text), o.To+around)
+	near := o.Around(around)
 	p := page{
 		N: n, Title: o.Document.Title, Path: o.Document.Path, Original: original(o.Document.Link), Modified: o.Document.Modified, Superseded: o.Superseded, Now: o.Current.Modified, Changes: o.Changes(),
-		Before: string(text[from:o.From]), Quote: o.Quote, After: string(text[o.To:to]),
-		CutBefore: from > 0, CutAfter: to < len(text),
+		Before: near.Before, Quote: o.Quote, After: near.After, CutBefore: near.CutBefore, CutAfter: near.CutAfter,
 	}
 	if p.CutBefore {
 		p.Before = fromLineStart(p.Before)

@@ -247,27 +247,26 @@ func Why(answer string, say func(string) string) Message {
 // a quotation.
 func Passage(p bot.Opened, say func(string) string) Message {
 	const around, most = 500, 2400
-	text := []rune(p.Document.Canonical)
-	from, to := max(0, min(p.From, len(text))), max(0, min(p.To, len(text)))
-	first, last := p.Around(around / 2)
-	before, after := string(text[min(first, from):from]), string(text[to:max(last, to)])
-	if first > 0 {
-		before = "…" + before
-	}
-	if last < len(text) {
-		after += "…"
-	}
+	near := p.Around(around / 2)
 	var quote []string
 	for _, l := range strings.Split(cut(Escape(p.Quote), most), "\n") {
 		quote = append(quote, "> "+l)
 	}
 	parts := []string{}
-	if b := strings.TrimSpace(before); b != "" {
-		parts = append(parts, "…"+cut(Escape(b), around))
+	if b := strings.TrimSpace(near.Before); b != "" {
+		b = cut(Escape(b), around)
+		if near.CutBefore {
+			b = "…" + b
+		}
+		parts = append(parts, b)
 	}
 	parts = append(parts, strings.Join(quote, "\n"))
-	if a := strings.TrimSpace(after); a != "" {
-		parts = append(parts, cut(Escape(a), around)+"…")
+	if a := strings.TrimSpace(near.After); a != "" {
+		a = cut(Escape(a), around)
+		if near.CutAfter {
+			a += "…"
+		}
+		parts = append(parts, a)
 	}
 	m := message("")
 	m.Flags = 0

@@ -14,13 +14,12 @@ const around = 600
 
 // SourceView is a modal with a passage in its surroundings.
 func SourceView(n int, o bot.Opened, viewer string) Object {
-	doc := []rune(o.Document.Canonical)
-	from, to := max(0, o.From-around), min(len(doc), o.To+around)
-	before, after := string(doc[from:o.From]), string(doc[o.To:to])
-	if from > 0 {
+	near := o.Around(around)
+	before, after := near.Before, near.After
+	if near.CutBefore {
 		before = "…" + before
 	}
-	if to < len(doc) {
+	if near.CutAfter {
 		after += "…"
 	}
 	about := "Revision of " + o.Document.Modified.UTC().Format("2006-01-02")
