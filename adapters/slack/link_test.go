@@ -79,6 +79,34 @@ func TestSilenceOfALink(t *testing.T) {
 	}
 }
 
+// S-21: what falls silent between two looks is noticed at its bound, not a
+// third of it later.
+func TestS21SilenceIsNoticedAtItsBound(t *testing.T) {
+	t.Parallel()
+	const silent = 3 * time.Second
+	heard := make(chan time.Time, 1)
+	s := linkTo(t, silent, func(conn *websocket.Conn) {
+		time.Sleep(100 * time.Millisecond)
+		_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"other"}`))
+		heard <- time.Now()
+		_, _, _ = conn.ReadMessage()
+	})
+	k, err := s.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go k.serve(t.Context())
+	from := <-heard
+	select {
+	case <-k.leaving:
+	case <-time.After(40 * time.Second):
+		t.Fatal("the silence is not noticed")
+	}
+	if took := time.Since(from); took > silent+700*time.Millisecond {
+		t.Errorf("noticed after %v, %v are allowed", took, silent)
+	}
+}
+
 // S-17: link_disabled ends Run though the other side keeps the socket open.
 func TestS17LinkDisabledEndsAnOpenSocket(t *testing.T) {
 	t.Parallel()

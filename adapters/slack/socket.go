@@ -230,13 +230,12 @@ func (k *socket) serve(ctx context.Context) {
 // the same, so after a silence another socket is opened beside it, and after a
 // second one it is closed.
 func (k *socket) ask() {
-	tick := time.NewTicker(k.silent / 3)
-	defer tick.Stop()
+	wait := k.silent / 3
 	for {
 		select {
 		case <-k.done:
 			return
-		case <-tick.C:
+		case <-time.After(wait):
 		}
 		if k.pinged.Load() {
 			return
@@ -252,6 +251,12 @@ func (k *socket) ask() {
 		k.writing.Lock()
 		_ = k.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ackTime))
 		k.writing.Unlock()
+		wait = k.silent / 3 // or less, to be there at the next bound
+		for _, left := range []time.Duration{k.silent - quiet, 2*k.silent - quiet} {
+			if left > 0 {
+				wait = min(wait, left)
+			}
+		}
 	}
 }
 
