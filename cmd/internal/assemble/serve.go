@@ -93,7 +93,7 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 		s.Ingester.trouble = s.Slack.Trouble
 	}
 	if p.Discord != nil {
-		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Log: s.log.With("platform", discord.Platform)}
+		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Files: s.files(), Notices: s.notices, Log: s.log.With("platform", discord.Platform)}
 		c := discordConfig(s.c, *p.Discord)
 		if s.viewer != nil {
 			c.Personal = s.viewer.Link
@@ -140,7 +140,7 @@ func discordConfig(c config.Config, s config.DiscordSecrets) discord.Config {
 	d := c.Discord
 	return discord.Config{
 		Mode: d.Mode, Token: s.Token.Reveal(), PublicKey: s.PublicKey.Reveal(), APIURL: d.APIURL, Guilds: d.Guilds,
-		DevGuild: d.DevelopmentGuild, Channels: d.Channels, Mentions: d.Mentions, Threads: d.Threads,
+		DevGuild: d.DevelopmentGuild, Channels: d.Channels, Mentions: d.Mentions, Threads: d.Threads, Uploads: uploadRules(c),
 	}
 }
 
