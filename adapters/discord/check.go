@@ -106,7 +106,7 @@ func (a *Adapter) Check(ctx context.Context) []bot.Finding {
 	case status(err) == http.StatusUnauthorized:
 		return []bot.Finding{ill("token", "FOOTNOTE_DISCORD_TOKEN is not valid: on https://discord.com/developers/applications open your application, page Bot, press Reset Token, and set the new one")}
 	case err != nil:
-		return []bot.Finding{ill("token", "Discord cannot be reached, or discord.api_url is wrong: "+err.Error())}
+		return []bot.Finding{{Weight: bot.Problem, What: "token: Discord cannot be asked about it: " + err.Error(), Do: "check the network, proxies and discord.api_url"}}
 	}
 	out := []bot.Finding{well("token", "the token is valid")}
 	var app application

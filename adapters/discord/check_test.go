@@ -63,6 +63,15 @@ func TestCheck(t *testing.T) {
 	if bad := failing(r.adapter.Check(ctx)); !strings.Contains(bad, "server 77") || !strings.Contains(bad, "FOOTNOTE_DISCORD_PUBLIC_KEY") {
 		t.Errorf("an absent server and a wrong key: %s", bad)
 	}
+	r.Server.Close()
+	if fs := r.adapter.Check(ctx); len(fs) != 1 || !strings.Contains(fs[0].Do, "discord.api_url") {
+		t.Errorf("an outage: %+v", fs)
+	}
+}
+
+func TestCheckNamesADeadToken(t *testing.T) {
+	t.Parallel()
+	r, ctx := newRig(t, newTown(), setting{}), context.Background()
 	r.ResetToken()
 	if bad := failing(r.adapter.Check(ctx)); !strings.Contains(bad, "FOOTNOTE_DISCORD_TOKEN") {
 		t.Errorf("a dead token: %s", bad)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -121,7 +122,11 @@ func (g *gateway) keep(ctx context.Context) error {
 		if errors.As(err, &limited) {
 			pause = max(pause, limited.After)
 		}
-		g.a.d.Log.Warn("the connection to Discord ended", "error", err, "pause", pause)
+		var at *url.Error // its address is Discord's own, whatever discord.api_url says
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		g.a.d.Log.Warn("there is no connection to Discord", "error", err, "pause", pause)
 		if outbox.Pause(ctx, pause) != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ var korean = map[string]string{
 	sayThanks:       "감사합니다.",
 	sayHelpful:      "감사합니다. 도움이 됩니다.",
 	sayAskedBefore:  "이미 담당자를 요청하셨으며, 기록되어 있습니다.",
-	sayAskedHuman:   "기록했습니다. 담당자가 이 질문에 답이 필요하다는 것을 보게 됩니다.",
+	sayAskedHuman:   "담당자의 확인을 원하신다는 것을 기록했습니다.",
 	sayNoQuestions:  "여기에서 받은 질문이 없습니다.",
 	sayLatest:       "최근 질문:",
 	sayHere:         "작동 중입니다. 대기 중인 질문 %d개, 처리 중인 질문 %d개.",

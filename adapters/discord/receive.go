@@ -60,7 +60,7 @@ const (
 	sayThanks       = "Thank you."
 	sayHelpful      = "Thank you. That helps."
 	sayAskedBefore  = "You have asked for a human already; that is noted."
-	sayAskedHuman   = "Noted: a human will see that this question needs an answer."
+	sayAskedHuman   = "I have noted that you would like a human to look at this."
 	sayNoQuestions  = "I have received no question from you here."
 	sayLatest       = "Your latest questions:"
 	sayHere         = "I am here. %d questions wait, %d are worked on."
