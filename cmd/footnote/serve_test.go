@@ -48,17 +48,23 @@ func start(t *testing.T, file string, env ...string) *served {
 	t.Helper()
 	s := &served{t: t, cmd: program(t, "", "serve", "--config", file), said: make(chan struct{}), ended: make(chan error, 1)}
 	s.cmd.Env = append(s.cmd.Env, env...)
-	out, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go s.read(out)
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	s.begin()
 	s.address = strings.TrimPrefix(s.line("HTTP: listening on "), "footnote: HTTP: listening on ")
 	return s
+}
+
+// begin starts the process. It ends with the test.
+func (s *served) begin() {
+	s.t.Helper()
+	out, err := s.cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go s.read(out)
+	s.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 }
 
 func (s *served) read(r io.Reader) {

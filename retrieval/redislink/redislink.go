@@ -228,7 +228,7 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook is for pipelines and transactions.
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := h.through(ctx, 0, func(ctx context.Context) error { return next(ctx, cmds) })
+		err := h.through(ctx, 0, func(ctx context.Context) error { return because(next(ctx, cmds), cmds) })
 		if errors.Is(err, ErrOpen) {
 			for _, c := range cmds {
 				c.SetErr(err)
@@ -236,6 +236,20 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 		}
 		return err
 	}
+}
+
+// because is why the server discarded a transaction: what it said of one of its
+// commands.
+func because(err error, cmds []redis.Cmder) error {
+	if err == nil || !strings.HasPrefix(err.Error(), "EXECABORT") {
+		return err
+	}
+	for _, c := range cmds {
+		if e := c.Err(); e != nil && e.Error() != err.Error() {
+			return e
+		}
+	}
+	return err
 }
 
 // inside marks the context of what the breaker let through: a command on a new

@@ -240,3 +240,35 @@ func TestCheck(t *testing.T) {
 		}
 	})
 }
+
+// A server that does not write now discards transactions: that says why.
+func TestDiscardedTransactions(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		set         []any
+		says        string
+		unavailable bool
+	}{
+		"memory full": {[]any{"CONFIG", "SET", "maxmemory", "1"}, "OOM", true},
+		"a replica":   {[]any{"REPLICAOF", "127.0.0.1", "1"}, "READONLY", true},
+		"no right":    {[]any{"ACL", "SETUSER", "default", "-hset"}, "NOPERM", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.New(t, t.TempDir())
+			l := open(t, redislink.Options{URL: "redis://" + s.Address})
+			if err := l.Do(ctx, c.set...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := l.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Get(ctx, "redislink:other")
+				p.HSet(ctx, "redislink:hash", "f", "v")
+				return nil
+			})
+			if err == nil || !strings.HasPrefix(err.Error(), c.says) || redislink.Unavailable(err) != c.unavailable {
+				t.Errorf("it gives %v", err)
+			}
+		})
+	}
+}

@@ -136,8 +136,8 @@ func (c Config) checkInboxes(found Platforms, p *Problems) {
 	const why = ": they are kept in one data directory, and index is redis, for several"
 	for at, is := range map[string]bool{
 		"push: documents of other systems are taken" + why: len(found.Push) > 0,
-		"uploads: files are taken from chats" + why:         c.Uploads.On(found),
-		"sources: threads of a channel are taken" + why:     len(c.Channels) > 0,
+		"uploads: files are taken from chats" + why:        c.Uploads.On(found),
+		"sources: threads of a channel are taken" + why:    len(c.Channels) > 0,
 	} {
 		if where, what, _ := strings.Cut(at, ": "); is {
 			p.add(where, what, "index: embedded, or none of them")

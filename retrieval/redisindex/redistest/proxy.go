@@ -36,6 +36,15 @@ func (p *Proxy) URL() string { return "redis://" + p.Address() }
 // Down ends all connections and takes no more.
 func (p *Proxy) Down() { p.proxy.Stop() }
 
+// Point leads to another server from now on, as after a failover. Connections
+// end.
+func (p *Proxy) Point(upstream string) {
+	p.t.Helper()
+	p.Down()
+	p.proxy.Upstream = upstream
+	p.Heal()
+}
+
 // Heal takes connections, and leaves them alone.
 func (p *Proxy) Heal() {
 	p.t.Helper()

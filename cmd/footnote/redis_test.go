@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"footnote/adapters/slack/slacktest"
+	"footnote/bot"
+	"footnote/retrieval/redisindex/redistest"
+	"footnote/retrieval/redislink"
+)
+
+// onRedis is a Redis with the demo documents, behind a proxy.
+type onRedis struct {
+	*testing.T
+	server *redistest.Server
+	proxy  *redistest.Proxy
+	link   *redislink.Link // past the proxy
+}
+
+func newOnRedis(t *testing.T) *onRedis {
+	t.Helper()
+	r := &onRedis{T: t, server: redistest.New(t, t.TempDir())}
+	r.proxy = redistest.NewProxy(t, r.server.Address)
+	r.connect()
+	got := footnote("", "ingest", filepath.Join(work, "docs"), "--data", copyOf(t), "--redis", r.proxy.URL())
+	if got.code != 0 {
+		t.Fatalf("ingest ended with %d: %s%s", got.code, got.out, got.err)
+	}
+	return r
+}
+
+func (r *onRedis) connect() {
+	var err error
+	if r.link, err = redislink.Open(redislink.Options{URL: "redis://" + r.server.Address}); err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = r.link.Close() })
+}
+
+// do sends a command past the proxy.
+func (r *onRedis) do(args ...any) {
+	r.Helper()
+	if err := r.link.Do(context.Background(), args...).Err(); err != nil {
+		r.Fatalf("%v: %v", args, err)
+	}
+}
+
+// configuration is one of a replica, with a data directory of its own.
+func (r *onRedis) configuration(more string) string {
+	r.Helper()
+	dir := r.TempDir()
+	file := filepath.Join(dir, "footnote.yaml")
+	write(r.T, file, fmt.Sprintf("data: %s\nredis: {url: '%s'}\nweb: {listen: '%s', public_url: 'https://footnote.example.org'}\nlog: {level: info}\n%s",
+		filepath.Join(dir, "data"), r.proxy.URL(), freeAddress(r.T), more))
+	return file
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// unavailable counts how often people were told that there is no search.
+func unavailable(s *slacktest.Server) (n int) {
+	all := s.Messages("C0GENERAL")
+	for _, u := range []string{"U0ADA", "U0BOB"} {
+		all = append(all, s.Ephemerals(u)...)
+	}
+	for _, m := range all {
+		if strings.Contains(m.Text, bot.UnavailableText) {
+			n++
+		}
+	}
+	return n
+}
+
+// ready waits until /readyz gives the status.
+func (s *served) ready(want int) {
+	s.t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for range time.Tick(50 * time.Millisecond) {
+		if status, body := s.get("/readyz"); status == want {
+			return
+		} else if time.Now().After(deadline) {
+			s.t.Fatalf("/readyz stays at %d:\n%s\n%s", status, body, s.log())
+		}
+	}
+}
+
+// asks asks a question on Slack and waits for the answer.
+func asks(t *testing.T, s *slacktest.Server, user string) slacktest.Message {
+	t.Helper()
+	m := s.Mention(user, "C0GENERAL", rotate)
+	patient(t, "an answer in the thread", s.Wait, func() bool { return slackAnswers(s, m) == 1 })
+	return m
+}
+
+// A Redis that is away at the start is waited for; one that is away later costs
+// each person who asks a word, once, and loses nobody's question.
+func TestRedis_Unwell(t *testing.T) {
+	t.Parallel()
+	r, s := newOnRedis(t), newSlack(t)
+	r.proxy.Down()
+	file := r.configuration("slack: {mode: socket, api_url: '" + s.APIURL() + "'}\n")
+	p := &served{t: t, cmd: program(t, "", "serve", "--config", file), said: make(chan struct{}), ended: make(chan error, 1)}
+	p.cmd.Env = append(p.cmd.Env, slackEnv(s)...)
+	p.address = regexp.MustCompile(`listen: '([^']+)'`).FindStringSubmatch(read(t, file))[1]
+	p.begin()
+	p.line("trying again until it answers")
+	p.ready(http.StatusServiceUnavailable)
+	r.proxy.Heal()
+	p.line("connected by ")
+	p.ready(http.StatusOK)
+	asks(t, s, "U0ADA")
+
+	told := 0
+	for _, fault := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"down", r.proxy.Down, r.proxy.Heal},
+		{"silent", r.proxy.Stall, r.proxy.Heal},
+		{"resets connections", r.proxy.Reset, r.proxy.Heal},
+		{"cuts answers", func() { r.proxy.Cut(20) }, r.proxy.Heal},
+		{"too slow", func() { r.proxy.Delay(5000) }, r.proxy.Heal},
+		{"memory full", func() { r.do("CONFIG", "SET", "maxmemory", "1") }, func() { r.do("CONFIG", "SET", "maxmemory", "0") }},
+		{"a replica", func() { r.do("REPLICAOF", "127.0.0.1", "1") }, func() { r.do("REPLICAOF", "NO", "ONE") }},
+	} {
+		fault.begin()
+		at := time.Now()
+		m := s.Mention("U0ADA", "C0GENERAL", leave)
+		told++
+		patient(t, fault.name+": the word that search is unavailable", s.Wait, func() bool { return unavailable(s) >= told })
+		t.Logf("%s: told after %v", fault.name, time.Since(at).Round(time.Millisecond))
+		fault.end()
+		p.ready(http.StatusOK)
+		asks(t, s, "U0BOB")
+		if n := unavailable(s); n != told {
+			t.Errorf("%s: told %d times in all, want %d", fault.name, n, told)
+			told = n
+		}
+		if n := slackAnswers(s, m); n != 0 {
+			t.Errorf("%s: told and answered", fault.name)
+		}
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+	}
+	for _, broken := range s.CheckInvariants() {
+		t.Error(broken)
+	}
+}
+
+// Another server with the same data takes over, as after a failover, or the same
+// one comes back and must load its data first: service goes on.
+func TestRedis_Restart(t *testing.T) {
+	t.Parallel()
+	r, s := newOnRedis(t), newSlack(t)
+	p := serve(t, r.configuration("slack: {mode: socket, api_url: '"+s.APIURL()+"'}\n"), slackEnv(s)...)
+	first := asks(t, s, "U0ADA")
+	var asked []slacktest.Message
+	for i := range 3 {
+		// A question is under way while the server is killed.
+		m := s.Mention("U0BOB", "C0GENERAL", leave)
+		asked = append(asked, m)
+		r.server.Kill()
+		r.server = redistest.New(t, r.server.Dir)
+		r.proxy.Point(r.server.Address)
+		p.ready(http.StatusOK)
+		asks(t, s, "U0ADA")
+		t.Logf("restart %d: the question in hand got %d answers, told unavailable: %d", i+1, slackAnswers(s, m), unavailable(s))
+	}
+	answered := 0
+	patient(t, "a word on each question", s.Wait, func() bool {
+		answered = 0
+		for _, m := range asked {
+			answered += slackAnswers(s, m)
+		}
+		return answered+unavailable(s) >= len(asked)
+	})
+	if n := answered + unavailable(s); n != len(asked) {
+		t.Errorf("%d words on %d questions", n, len(asked))
+	}
+	if n := slackAnswers(s, first); n != 1 {
+		t.Errorf("%d answers to the first question", n)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
