@@ -20,7 +20,8 @@
 //
 // Service levels: the time from the notice of a change, or for want of one from
 // the full pass before, until it is in force in search and in source opening.
-// What a first pass finds happened while nobody watched and is not counted.
+// What a first pass finds happened while nobody watched and is not counted. What
+// is put in force ahead of a pass is counted at once (InForce).
 //
 // Format: sync.json in the data directory, a JSON array of Status, replaced
 // whole after each pass.

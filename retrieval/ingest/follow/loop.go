@@ -45,8 +45,9 @@ type Loop struct {
 
 	mu      sync.Mutex
 	feeds   []*feed
-	running *running // nil: no pass
-	changed bool     // something was published or removed since the last compaction
+	running *running                 // nil: no pass
+	ahead   map[string]ingest.Effect // by path: in force before its pass, and counted
+	changed bool                     // something was published or removed since the last compaction
 }
 
 // running is a pass that can be interrupted.
@@ -70,7 +71,7 @@ func New(p pipeline, feeds []Feed, o Options) *Loop {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Loop{p: p, o: o, c: newClock(), wake: make(chan struct{}, 1)}
+	l := &Loop{p: p, o: o, c: newClock(), wake: make(chan struct{}, 1), ahead: map[string]ingest.Effect{}}
 	for _, f := range feeds {
 		l.feeds = append(l.feeds, &feed{
 			Feed: f, dirty: map[string]notice{}, retries: map[string]retry{}, peace: leastPeace,
@@ -82,6 +83,21 @@ func New(p pipeline, feeds []Feed, o Options) *Loop {
 
 // Levels are the service levels since New.
 func (l *Loop) Levels() []Level { return l.c.levels() }
+
+// InForce counts changes that were put in force ahead of the pass that would
+// notice them, which does not count them again.
+func (l *Loop) InForce(took time.Duration, events ...ingest.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		if e.Effect == "" {
+			continue
+		}
+		l.c.took(e.Effect, took)
+		l.ahead[e.Path] = e.Effect
+		l.changed = true
+	}
+}
 
 // Status is how the sources stand now, in the order of New.
 func (l *Loop) Status() []Status {
@@ -330,7 +346,11 @@ func (l *Loop) told(w *work, e ingest.Event) {
 		}
 		l.changed = l.changed || e.Effect != ""
 	}
-	if e.Effect == "" {
+	counted := l.ahead[e.Path]
+	if e.State.Settled() {
+		delete(l.ahead, e.Path)
+	}
+	if e.Effect == "" || e.Effect == counted {
 		return
 	}
 	if at, noticed := since(w.notices, e.Path); noticed {
@@ -395,10 +415,10 @@ func (l *Loop) report(w *work, r ingest.Report, now time.Time) {
 // it was worth asking.
 func (l *Loop) compact(ctx context.Context) bool {
 	l.mu.Lock()
-	changed, busy := l.changed, l.urgent()
-	l.changed = false
+	worth := l.changed && !l.urgent()
+	l.changed = l.changed && !worth
 	l.mu.Unlock()
-	if !changed || busy {
+	if !worth {
 		return false
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

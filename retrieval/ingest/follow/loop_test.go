@@ -265,6 +265,39 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// What is in force before its pass counts at once, and only once.
+func TestInForceAheadOfThePass(t *testing.T) {
+	t.Parallel()
+	run(t, Options{}, func(s *scene) {
+		pass := func(e ingest.Event) {
+			s.does(func(_ context.Context, _ string, how ingest.How) (r ingest.Report, err error) {
+				how.Told(e)
+				return r, nil
+			})
+			s.change(e.Path, true)
+			s.after(time.Second)
+		}
+		counts := func() {
+			var got []string
+			for _, l := range s.loop.Levels() {
+				got = append(got, fmt.Sprint(l.Kind, " ", l.Count, " ", l.Max))
+			}
+			s.note("%v", got)
+		}
+		s.after(10 * time.Second)
+		s.loop.InForce(time.Millisecond, ingest.Event{Path: "/d/a", Effect: ingest.AccessChange}, ingest.Event{Path: "/d/b", Effect: ingest.Removal}, ingest.Event{Path: "/d/c"})
+		counts()
+		pass(ingest.Event{Path: "/d/a", State: catalog.Embedding})
+		pass(ingest.Event{Path: "/d/a", State: catalog.Published, Effect: ingest.AccessChange})
+		pass(ingest.Event{Path: "/d/b", State: catalog.Removed})
+		counts()
+		pass(ingest.Event{Path: "/d/a", State: catalog.Published, Effect: ingest.AccessChange})
+		counts()
+	}, "0s /d: all", "10s [content 0 0s access 1 1ms removal 1 1ms]",
+		"10.3s /d: /d/a", "10.3s compact", "11.3s /d: /d/a", "11.3s compact", "12.3s /d: /d/b", "13s [content 0 0s access 1 1ms removal 1 1ms]",
+		"13.3s /d: /d/a", "13.3s compact", "14s [content 0 0s access 2 300ms removal 1 1ms]")
+}
+
 func TestSync(t *testing.T) {
 	t.Parallel()
 	f := &fake{start: time.Now()}
