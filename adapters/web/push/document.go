@@ -12,6 +12,7 @@ import (
 
 	"footnote/acl"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/extract"
 	"footnote/retrieval/ingest/inbox"
 )
 
@@ -110,7 +111,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request, t Token, id string) er
 	// SECURITY: whom the list no longer names finds nothing from here on. The
 	// same again is looked at too, in case the last time ended before this.
 	rec, known := a.o.Known(a.o.Box.PathOf(id))
-	if known && !(change == inbox.Same && current(rec, e)) {
+	if (known || extract.Holds(e.Name)) && !(change == inbox.Same && current(rec, e)) {
 		if err := a.o.Enforce(r.Context(), rec, id); err != nil {
 			return err
 		}
@@ -176,7 +177,8 @@ func (a *API) show(w http.ResponseWriter, status int, e inbox.Entry) {
 //
 // SECURITY: out of the inbox first, durably, so that no run brings it in again;
 // then out of the index. When the answer is sent nobody finds it. What a failed
-// attempt left in the index goes with the next one.
+// attempt left in the index goes with the next one. What lies in a mail or an
+// archive may be published before that itself is known to the catalog.
 func (a *API) delete(w http.ResponseWriter, r *http.Request, id string) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -185,12 +187,13 @@ func (a *API) delete(w http.ResponseWriter, r *http.Request, id string) error {
 	if err != nil {
 		return err
 	}
+	old, _ := a.o.Box.Get(id)
 	missing := a.o.Box.Delete(id, when)
 	rec, known := a.o.Known(a.o.Box.PathOf(id))
 	if missing != nil && (!errors.Is(missing, inbox.ErrNotFound) || !known || rec.Serving == "") {
 		return missing
 	}
-	if known {
+	if known || extract.Holds(old.Name) {
 		if err := a.o.Enforce(r.Context(), rec, id); err != nil {
 			return err
 		}

@@ -84,10 +84,10 @@ func (l *Library) boxes() []*inbox.Inbox {
 }
 
 // others are the inboxes as sources.
-func (l *Library) others() []ingest.Source {
+func (l *Library) others(c config.Config) []ingest.Source {
 	var out []ingest.Source
 	for _, b := range l.boxes() {
-		out = append(out, b)
+		out = append(out, unpacked(c, b))
 	}
 	return out
 }
@@ -133,10 +133,10 @@ func (in *Ingester) FollowsChat() bool {
 func (in *Ingester) chatFeeds(c config.Config) []follow.Feed {
 	var out []follow.Feed
 	if in.uploads || len(in.chat.files.List("", "", 1)) > 0 {
-		out = append(out, boxFeed(in.chat.files))
+		out = append(out, boxFeed(c, in.chat.files))
 	}
 	for _, ch := range c.Channels {
-		f := boxFeed(in.chat.channels[ch.ID])
+		f := boxFeed(c, in.chat.channels[ch.ID])
 		f.Source = channel{in.chat.channels[ch.ID], in, ch.ID}
 		out = append(out, f)
 	}
@@ -194,18 +194,19 @@ func (k keeper) Put(ctx context.Context, d shelf.Document, content io.Reader) er
 	case err != nil:
 		return err
 	}
-	return k.enforce(ctx, d.ID)
+	return k.enforce(ctx, d.ID, extract.Holds(d.Name))
 }
 
 // enforce puts in force what the inbox says.
 //
-// SECURITY: whom the list no longer names finds nothing from here on.
-func (k keeper) enforce(ctx context.Context, id string) error {
+// SECURITY: whom the list no longer names finds nothing from here on. What lies
+// in a mail or an archive may be published before that itself is known.
+func (k keeper) enforce(ctx context.Context, id string, holds bool) error {
 	rec, known := k.in.Catalog.At(k.box.PathOf(id))
-	if !known {
+	if !known && !holds {
 		return nil
 	}
-	return k.box.Enforce(ctx, k.in.Store, rec, id)
+	return k.in.enforce(ctx, k.box, rec, id)
 }
 
 // Remove implements shelf.Keeper.
@@ -214,13 +215,14 @@ func (k keeper) enforce(ctx context.Context, id string) error {
 // then out of the index.
 func (k keeper) Remove(ctx context.Context, now bool, ids ...string) error {
 	for _, id := range ids {
+		e, _ := k.box.Get(id)
 		if err := k.box.Drop(id); err != nil {
 			return err
 		}
 		if !now {
 			continue
 		}
-		if err := k.enforce(ctx, id); err != nil {
+		if err := k.enforce(ctx, id, extract.Holds(e.Name)); err != nil {
 			return err
 		}
 	}

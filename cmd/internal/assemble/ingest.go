@@ -69,7 +69,7 @@ type Ingester struct {
 	Pipeline *ingest.Pipeline
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
-	notes    *notes.Writer               // nil: none are written
+	notes    *notes.Writer // nil: none are written
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
@@ -111,7 +111,7 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 		return err
 	}
 	in.Pipeline = ingest.New(in.guarded(), in.Catalog, in.Models.Embedder, ingest.Options{
-		Others:   in.others(),
+		Others:   in.others(c),
 		Chunk:    chunking(c),
 		Cache:    in.cache,
 		Notes:    in.notes,
@@ -137,7 +137,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 		feeds = append(feeds, follow.Feed{Name: c.Sources[i].Name, Source: NewDocuments(c, f), Watch: f.Watch})
 	}
 	if in.FollowsPushed() {
-		feeds = append(feeds, boxFeed(in.Pushed))
+		feeds = append(feeds, boxFeed(c, in.Pushed))
 	}
 	feeds = append(feeds, in.chatFeeds(c)...)
 	return follow.New(in.Pipeline, feeds, follow.Options{

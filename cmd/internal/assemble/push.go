@@ -4,14 +4,17 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"footnote/adapters/web/push"
 	"footnote/cmd/internal/config"
 	"footnote/deploy"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/ingest/inbox"
+	"footnote/retrieval/ingest/unpack"
 )
 
 // pushRoot begins the paths of documents of other systems, and is the name of
@@ -32,11 +35,25 @@ func (in *Ingester) FollowsPushed() bool {
 	return in.receives || len(in.Pushed.List("", "", 1)) > 0
 }
 
+// unpacked is an inbox with what its mails and archives hold.
+func unpacked(c config.Config, b *inbox.Inbox) ingest.Source { return unpack.New(b, Unpacking(c)) }
+
 // boxFeed follows an inbox.
-func boxFeed(b *inbox.Inbox) follow.Feed {
-	return follow.Feed{Name: b.Root(), Source: b, Watch: func(ctx context.Context, changed func(follow.Change)) error {
+func boxFeed(c config.Config, b *inbox.Inbox) follow.Feed {
+	return follow.Feed{Name: b.Root(), Source: unpacked(c, b), Watch: func(ctx context.Context, changed func(follow.Change)) error {
 		return b.Watch(ctx, func(path string, urgent bool) { changed(follow.Change{Path: path, Urgent: urgent}) })
 	}}
+}
+
+// enforce puts in force what an inbox says, and counts it among the service
+// levels.
+func (in *Ingester) enforce(ctx context.Context, b *inbox.Inbox, doc catalog.Record, id string) error {
+	begin := time.Now()
+	done, err := b.Enforce(ctx, in.Store, doc, id)
+	if in.Loop != nil {
+		in.Loop.InForce(time.Since(begin), done...)
+	}
+	return err
 }
 
 // newPush makes the push API, nil without a token.
@@ -47,7 +64,7 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 	o := push.Options{
 		Box: s.Ingester.Pushed, Known: s.Ingester.Catalog.At, Description: deploy.OpenAPI, Log: s.log,
 		Enforce: func(ctx context.Context, doc catalog.Record, id string) error {
-			return s.Ingester.Pushed.Enforce(ctx, s.Store, doc, id)
+			return s.Ingester.enforce(ctx, s.Ingester.Pushed, doc, id)
 		},
 	}
 	for _, t := range tokens {

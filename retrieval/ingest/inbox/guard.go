@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"footnote/acl"
 	"footnote/acl/system"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
 )
 
 // errTakenBack says that a run brought what the inbox does not hold any more.
@@ -79,13 +81,12 @@ func (g guarded) SetAccess(ctx context.Context, id retrieval.DocumentID, list ac
 // bounded calls write with the part of the list that the inbox names. Nothing
 // of the inbox changes until write returns.
 func (b *Inbox) bounded(path string, list acl.List, write func(acl.List) error) error {
-	id, ok := b.IDOf(path)
-	if !ok {
+	if _, ok := b.IDOf(path); !ok {
 		return write(list)
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	e, held := b.entries[id]
+	e, held := b.entryAt(path)
 	if list = both(list, e.List()); !held || list.IsZero() {
 		return errTakenBack
 	}
@@ -98,36 +99,58 @@ func both(a, b acl.List) acl.List {
 	return acl.NewList(slices.DeleteFunc(a.Principals(), func(p acl.Principal) bool { return !slices.Contains(names, p) })...)
 }
 
-// Enforce puts in force what the inbox says of the document in every generation
-// that can be opened: gone if the inbox does not hold it; under its list where
-// the very content is published that the inbox holds; else for nobody whom the
-// inbox does not name, and what is new comes in with the next run. It does not
-// wait for a run. rec is what the catalog says of the document; s is the store
-// itself, not one of Guard.
-func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Record, id string) error {
-	return b.each(ctx, s, func(g retrieval.Generation) error {
+// Enforce puts in force what the inbox says of the document, and of what lies in
+// it, in every generation that can be opened: gone if the inbox does not hold
+// it; under its list where the very content is published that the inbox holds;
+// else for nobody whom the inbox does not name, and what is new comes in with
+// the next run. It does not wait for a run. rec is what the catalog says of the
+// document, the zero Record if nothing; s is the store itself, not one of Guard.
+// It returns what came in force, also beside an error: events with id, path and
+// effect.
+func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Record, id string) ([]ingest.Event, error) {
+	var done []ingest.Event
+	err := b.each(ctx, s, func(g retrieval.Generation) error {
 		b.mu.RLock() // a later list is put in force after this one
 		defer b.mu.RUnlock()
-		e, held := b.entries[id]
-		if !held {
-			return g.Remove(ctx, rec.ID)
-		}
 		infos, err := g.Documents(ctx, system.Grant())
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(infos, func(d retrieval.DocumentInfo) bool { return d.ID == rec.ID })
-		if i < 0 {
-			return nil
+		for _, d := range infos {
+			if d.ID != rec.ID && d.Path != b.PathOf(id) && !strings.HasPrefix(d.Path, b.PathOf(id)+"/") {
+				continue
+			}
+			effect, err := setTo(ctx, g, d, b.inForce(rec, d, id))
+			if err != nil {
+				return err
+			}
+			same := func(e ingest.Event) bool { return e.ID == d.ID }
+			if effect != "" && !slices.ContainsFunc(done, same) {
+				done = append(done, ingest.Event{ID: d.ID, Path: d.Path, Effect: effect})
+			}
 		}
-		list := both(infos[i].Access, e.List())
-		// Front matter may name fewer than the list. Whether there is any, the
-		// catalog knows of what it calls published.
-		if rev := e.Revision(); rec.State == catalog.Published && rec.Declared == nil && rec.Revision == rev && infos[i].Revision == rev {
-			list = e.List()
-		}
-		return setTo(ctx, g, infos[i], list)
+		return nil
 	})
+	return done, err
+}
+
+// inForce is the list under which a published document may be read; none: it
+// goes. The caller holds mu.
+func (b *Inbox) inForce(rec catalog.Record, d retrieval.DocumentInfo, id string) acl.List {
+	e, held := b.entryAt(d.Path)
+	if d.ID == rec.ID {
+		e, held = b.entries[id]
+	}
+	rev := e.Revision()
+	switch {
+	case !held:
+		return acl.List{}
+	// Front matter may name fewer than the list. Whether there is any, the
+	// catalog knows of what it calls published.
+	case d.ID == rec.ID && rec.State == catalog.Published && rec.Declared == nil && rec.Revision == rev && d.Revision == rev:
+		return e.List()
+	}
+	return both(d.Access, e.List())
 }
 
 // EnforceAll does so for all documents of this inbox in the current generation:
@@ -146,13 +169,14 @@ func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
 	if err != nil {
 		return fmt.Errorf("enforcing the inbox: %w", err)
 	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	for _, d := range infos {
-		id, ok := b.IDOf(d.Path)
-		if !ok {
+		if _, ok := b.IDOf(d.Path); !ok {
 			continue
 		}
-		e, _ := b.Get(id)
-		if err := setTo(ctx, g, d, both(d.Access, e.List())); err != nil {
+		e, _ := b.entryAt(d.Path)
+		if _, err := setTo(ctx, g, d, both(d.Access, e.List())); err != nil {
 			return fmt.Errorf("enforcing the inbox: %w", err)
 		}
 	}
@@ -183,16 +207,16 @@ func (b *Inbox) each(ctx context.Context, s retrieval.Store, do func(retrieval.G
 }
 
 // setTo gives the document the list, or removes it for want of one.
-func setTo(ctx context.Context, g retrieval.Generation, d retrieval.DocumentInfo, list acl.List) error {
+func setTo(ctx context.Context, g retrieval.Generation, d retrieval.DocumentInfo, list acl.List) (ingest.Effect, error) {
 	switch {
 	case list.Equal(d.Access):
-		return nil
+		return "", nil
 	case list.IsZero():
-		return g.Remove(ctx, d.ID)
+		return ingest.Removal, g.Remove(ctx, d.ID)
 	}
 	err := g.SetAccess(ctx, d.ID, list)
 	if errors.Is(err, retrieval.ErrNotFound) {
-		return nil // it was removed meanwhile
+		return "", nil // it was removed meanwhile
 	}
-	return err
+	return ingest.AccessChange, err
 }

@@ -1,8 +1,11 @@
 package inbox_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +18,7 @@ import (
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/inbox"
+	"footnote/retrieval/ingest/unpack"
 	"footnote/retrieval/memindex"
 )
 
@@ -29,6 +33,7 @@ func must(t testing.TB, err error) {
 type world struct {
 	t     *testing.T
 	box   *inbox.Inbox
+	src   ingest.Source // the inbox with what its mails and archives hold
 	store *memindex.Store
 	cat   *catalog.Catalog
 	model *gated
@@ -43,7 +48,10 @@ type gated struct {
 
 func (g *gated) EmbedPassages(ctx context.Context, texts []string) ([]models.Embedding, error) {
 	if g.reached != nil {
-		g.reached <- struct{}{}
+		select {
+		case g.reached <- struct{}{}:
+		case <-g.open:
+		}
 		<-g.open
 	}
 	return g.Embedder.EmbedPassages(ctx, texts)
@@ -60,35 +68,53 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	w.box, err = inbox.Open(dir+"/push", "push:", inbox.Options{})
 	must(t, err)
+	w.src = unpack.New(w.box, unpack.Options{})
 	t.Cleanup(func() { must(t, errors.Join(w.cat.Close(), w.store.Close())) })
 	guarded := w.box.Guard(w.store, func(id retrieval.DocumentID) string {
 		rec, _ := w.cat.Get(id)
 		return rec.Path
 	})
-	w.pipe = ingest.New(guarded, w.cat, w.model, ingest.Options{Others: []ingest.Source{w.box}, Wait: func(context.Context, int) error { return nil }})
+	w.pipe = ingest.New(guarded, w.cat, w.model, ingest.Options{Others: []ingest.Source{w.src}, Wait: func(context.Context, int) error { return nil }})
 	return w
 }
 
-func (w *world) put(id, content string, access ...string) {
+func (w *world) put(id, content string, access ...string) []string {
 	w.t.Helper()
-	_, change, err := w.box.Put(w.t.Context(), inbox.Meta{ID: id, Name: "a.md", Access: access}, strings.NewReader(content), inbox.Condition{})
-	must(w.t, err)
-	if rec, known := w.cat.At(w.box.PathOf(id)); known && change != inbox.Same {
-		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec, id))
-	}
+	return w.send(inbox.Meta{ID: id, Name: "a.md", Access: access}, content)
 }
 
-func (w *world) delete(id string) {
+// send puts a document and returns what came in force before any run.
+func (w *world) send(m inbox.Meta, content string) []string {
+	w.t.Helper()
+	_, change, err := w.box.Put(w.t.Context(), m, strings.NewReader(content), inbox.Condition{})
+	must(w.t, err)
+	if change == inbox.Same {
+		return nil
+	}
+	return w.enforce(m.ID)
+}
+
+func (w *world) delete(id string) []string {
 	w.t.Helper()
 	must(w.t, w.box.Delete(id, inbox.Condition{}))
-	if rec, known := w.cat.At(w.box.PathOf(id)); known {
-		must(w.t, w.box.Enforce(w.t.Context(), w.store, rec, id))
+	return w.enforce(id)
+}
+
+func (w *world) enforce(id string) []string {
+	w.t.Helper()
+	rec, _ := w.cat.At(w.box.PathOf(id))
+	events, err := w.box.Enforce(w.t.Context(), w.store, rec, id)
+	must(w.t, err)
+	var out []string
+	for _, e := range events {
+		out = append(out, string(e.Effect)+" "+e.Path)
 	}
+	return out
 }
 
 func (w *world) ingest() ingest.Report {
 	w.t.Helper()
-	r, err := w.pipe.Ingest(w.t.Context(), w.box, ingest.How{Prune: true})
+	r, err := w.pipe.Ingest(w.t.Context(), w.src, ingest.How{Prune: true})
 	must(w.t, err)
 	diffs, err := w.pipe.Verify(w.t.Context())
 	if !errors.Is(err, retrieval.ErrNoIndex) {
@@ -150,6 +176,124 @@ func TestChangesReachTheIndex(t *testing.T) {
 	w.wants("for others", map[string]string{"push:/a": "group:ops: Third text."})
 }
 
+// zipped makes an archive of names and contents in turn.
+func zipped(t testing.TB, parts ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i+1 < len(parts); i += 2 {
+		f, err := z.Create(parts[i])
+		must(t, err)
+		_, err = f.Write([]byte(parts[i+1]))
+		must(t, err)
+	}
+	must(t, z.Close())
+	return b.String()
+}
+
+// members are the paths below the archive that the index serves, with the access
+// list of each.
+func (w *world) members(archive string) map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for path, text := range w.served() {
+		if rest, ok := strings.CutPrefix(path, archive+"/"); ok {
+			out[rest] = text
+		}
+	}
+	return out
+}
+
+// What an archive holds has the access of the archive, and goes with it, whether
+// its id ends as archives do or not.
+func TestWhatAnArchiveHolds(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"wiki/files.zip", "wiki/7"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			at := w.box.PathOf(id)
+			send := func(content string, access ...string) []string {
+				return w.send(inbox.Meta{ID: id, Name: "files.zip", Link: "https://x.example/7", Access: access}, content)
+			}
+			wants := func(when string, want map[string]string) {
+				t.Helper()
+				if diff := cmp.Diff(want, w.members(at)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", when, diff)
+				}
+			}
+			inForce := func(when string, got []string, want ...string) {
+				t.Helper()
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s: in force (-want +got):\n%s", when, diff)
+				}
+			}
+			content := zipped(t, "in/leave.md", "Thirty days.", "old.zip", zipped(t, "pay.txt", "On Fridays."), "logo.bmp", "no text")
+			w.put("wiki/beside", "Other text.", "everyone")
+			send(content, "everyone", "group:hr")
+			w.ingest()
+			wants("put", map[string]string{"in/leave.md": "everyone, group:hr: Thirty days.", "old.zip": "everyone, group:hr: pay.txt", "old.zip/pay.txt": "everyone, group:hr: On Fridays."})
+			rec, _ := w.cat.At(at + "/in/leave.md")
+			g, err := w.store.Open(t.Context(), "")
+			must(t, err)
+			doc, err := g.Document(t.Context(), system.Grant(), rec.ID, "")
+			must(t, err)
+			if doc.Link != "https://x.example/7" || doc.Format != "markdown" {
+				t.Errorf("published as %s with the link %q", doc.Format, doc.Link)
+			}
+
+			inForce("narrower", send(content, "group:hr"), "access "+at, "access "+at+"/in/leave.md", "access "+at+"/old.zip", "access "+at+"/old.zip/pay.txt")
+			wants("narrower, before any run", map[string]string{"in/leave.md": "group:hr: Thirty days.", "old.zip": "group:hr: pay.txt", "old.zip/pay.txt": "group:hr: On Fridays."})
+			w.ingest()
+			inForce("wider and less in it", send(zipped(t, "in/leave.md", "Thirty days."), "everyone", "group:hr"))
+			w.ingest()
+			wants("wider and less in it", map[string]string{"in/leave.md": "everyone, group:hr: Thirty days."})
+			inForce("deleted", w.delete(id), "removal "+at, "removal "+at+"/in/leave.md")
+			wants("deleted, before any run", map[string]string{})
+			inForce("deleted again", w.enforce(id))
+			w.ingest()
+			wants("deleted", map[string]string{})
+			if got := w.served()["push:/wiki/beside"]; got != "everyone: Other text." {
+				t.Errorf("what lies beside is %q", got)
+			}
+		})
+	}
+}
+
+// An archive that is no longer one has nothing in it.
+func TestAnArchiveBecomesAText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(inbox.Meta{ID: "a", Name: "a.zip", Access: []string{"everyone"}}, zipped(t, "leave.md", "Thirty days."))
+	w.ingest()
+	w.put("a", "A text.", "everyone")
+	if got := w.members("push:/a"); len(got) != 0 {
+		t.Errorf("before any run it holds %v", got)
+	}
+	w.ingest()
+	w.wants("at last", map[string]string{"push:/a": "everyone: A text."})
+}
+
+// A path is a document or lies in one, never both.
+func TestNoIDLiesInAnArchive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(inbox.Meta{ID: "a", Name: "a.eml", Access: []string{"everyone"}}, "Subject: A\r\n\r\nText.")
+	w.put("b", "Text.", "everyone")
+	w.put("b/c", "Text.", "everyone")
+	for _, m := range []inbox.Meta{{ID: "a/b", Name: "b.md"}, {ID: "a/b/c", Name: "b.zip"}, {ID: "b", Name: "b.zip"}} {
+		m.Access = []string{"everyone"}
+		_, _, err := w.box.Put(t.Context(), m, strings.NewReader("x"), inbox.Condition{})
+		var refusal *inbox.Refusal
+		if !errors.As(err, &refusal) || refusal.Field != "id" {
+			t.Errorf("%s as %s: %v", m.ID, m.Name, err)
+		}
+	}
+	must(t, w.box.Delete("a", inbox.Condition{}))
+	w.put("a/b", "Text.", "everyone")
+}
+
 // What is taken back while a run works on the old listing is not published by
 // that run, and the next one settles it.
 func TestTakenBackInTheMiddleOfARun(t *testing.T) {
@@ -165,6 +309,7 @@ func TestTakenBackInTheMiddleOfARun(t *testing.T) {
 			map[string]string{"push:/a": "group:hr: New text."}, map[string]string{"push:/a": "group:hr: New text."}},
 		{"new, then for others", "", func(w *world) { w.put("a", "New text.", "group:it") },
 			map[string]string{}, map[string]string{"push:/a": "group:it: New text."}},
+		{"an archive with a new member, deleted", "zip", func(w *world) { w.delete("a") }, map[string]string{}, map[string]string{}},
 		{"changed, deleted", "Old text.", func(w *world) { w.delete("a") }, map[string]string{}, map[string]string{}},
 		{"changed, then narrower", "Old text.", func(w *world) { w.put("a", "Third text.", "group:hr") },
 			map[string]string{"push:/a": "group:hr: New text."}, map[string]string{"push:/a": "group:hr: Third text."}},
@@ -174,15 +319,21 @@ func TestTakenBackInTheMiddleOfARun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			put := w.put
+			if c.before == "zip" {
+				put = func(id, content string, access ...string) []string {
+					return w.send(inbox.Meta{ID: id, Name: "a.zip", Access: access}, zipped(t, "a.md", content))
+				}
+			}
 			if c.before != "" {
-				w.put("a", c.before, "everyone", "group:hr")
+				put("a", c.before, "everyone", "group:hr")
 				w.ingest()
 			}
-			w.put("a", "New text.", "everyone", "group:hr")
+			put("a", "New text.", "everyone", "group:hr")
 			w.model.reached, w.model.open = make(chan struct{}), make(chan struct{})
 			done := make(chan error)
 			go func() {
-				_, err := w.pipe.Ingest(context.WithoutCancel(t.Context()), w.box, ingest.How{Prune: true})
+				_, err := w.pipe.Ingest(context.WithoutCancel(t.Context()), w.src, ingest.How{Prune: true})
 				done <- err
 			}()
 			<-w.model.reached

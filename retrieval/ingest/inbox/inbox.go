@@ -9,7 +9,8 @@
 //
 // A document has an id that its sender chose, for example "wiki/123". To
 // ingestion its path is the root of the inbox, a slash and the id, for example
-// "push:/wiki/123"; it is no path of the file system.
+// "push:/wiki/123"; it is no path of the file system. What a mail or an archive
+// holds lies below its path (package unpack), so that no id may.
 //
 // SECURITY: a document without an access list is not taken. The list bounds
 // what the document's own front matter may say. What is taken back is in force
@@ -309,7 +310,7 @@ func (b *Inbox) place(name string, e Entry, when Condition) (Entry, Change, erro
 	if !when.holds(old.Tag(), held) {
 		return Entry{}, Same, ErrChanged
 	}
-	if err := b.roomFor(e.ID, e.Size); err != nil {
+	if err := errors.Join(b.apart(e.Meta), b.roomFor(e.ID, e.Size)); err != nil {
 		return Entry{}, Same, err
 	}
 	if err := b.folder.rename(name, fileOf(e.ID)); err != nil {

@@ -10,6 +10,8 @@
 // own front matter may narrow that and never widen it. Names of members lead
 // nowhere outside (extract.Members).
 //
+// The link of a file, where its source knows one, is also that of its members.
+//
 // Limits: how deep files lie within one another, how many members one file has
 // with all below it, and how many bytes are unpacked. What is over one of them
 // is a fault with the reason; a broken member fails alone.
@@ -19,6 +21,7 @@
 package unpack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"footnote/retrieval"
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/tika"
@@ -53,6 +57,20 @@ type Source struct {
 
 var _ ingest.Bounding = (*Source)(nil)
 
+// naming is a source whose paths do not say what the files are called.
+type naming interface {
+	// NameAt is the name of the file at exactly this path, "" if there is none.
+	NameAt(path string) string
+}
+
+// name is the name of what may be a file at the path: its ending names the format.
+func (s *Source) name(path string) string {
+	if n, ok := s.Source.(naming); ok {
+		return n.NameAt(path)
+	}
+	return path
+}
+
 // listing is what a file was found to hold.
 type listing struct {
 	mark  string
@@ -64,6 +82,7 @@ type listing struct {
 type opened struct {
 	path     string
 	modified time.Time
+	link     string // opens the original
 	members  []extract.Member
 }
 
@@ -97,7 +116,7 @@ func (s *Source) Items(ctx context.Context) ([]ingest.Item, error) {
 	known := map[string]bool{}
 	out := make([]ingest.Item, 0, len(files))
 	for _, it := range files {
-		if it.Fault != nil || !extract.Holds(it.Path) {
+		if it.Fault != nil || !extract.Holds(s.name(it.Path)) {
 			out = append(out, it)
 			continue
 		}
@@ -143,7 +162,7 @@ func (s *Source) list(ctx context.Context, it ingest.Item) (listing, error) {
 		limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
 		defer cancel()
 		w := walk{s: s, ctx: limited, mark: it.Mark, bytes: s.options.Limits.Unpacked}
-		err = w.file(it.Path, content.Data, 1)
+		err = w.file(it.Path, cmp.Or(content.Name, it.Path), content.Data, 1)
 		l.items = w.items
 	}
 	if ctx.Err() != nil {
@@ -187,10 +206,11 @@ type walk struct {
 	items []ingest.Item
 }
 
-// file lists the members of one that lies at a depth from 1.
-func (w *walk) file(path string, data []byte, depth int) error {
+// file lists the members of one that lies at a depth from 1. The ending of its
+// name names the format.
+func (w *walk) file(path, name string, data []byte, depth int) error {
 	limits := w.s.options.Limits
-	members, err := extract.Members(w.ctx, extract.Source{Path: path, Data: data, Limits: limits, Tika: w.s.options.Tika})
+	members, err := extract.Members(w.ctx, extract.Source{Path: name, Data: data, Limits: limits, Tika: w.s.options.Tika})
 	if err != nil {
 		return err
 	}
@@ -225,7 +245,7 @@ func (w *walk) within(path string, m extract.Member, depth int) (*ingest.Fault, 
 		return nil, &ingest.Fault{Reason: fmt.Sprintf("it unpacks to more than %d MB, which is the limit (ingest.extract.unpacked_megabytes): split it", limits.Unpacked>>20), Retryable: true}
 	}
 	if err == nil {
-		err = w.file(path, data, depth+1)
+		err = w.file(path, path, data, depth+1)
 	}
 	var known *extract.Error
 	if errors.As(err, &known) {
@@ -240,7 +260,7 @@ func (s *Source) split(path string) (file, rest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at := len(s.Root()); at < len(path); at++ {
-		if path[at] != '/' || !extract.Holds(path[:at]) {
+		if path[at] != '/' || !extract.Holds(s.name(path[:at])) {
 			continue
 		}
 		if _, known := s.listed[path[:at]]; known {
@@ -281,7 +301,15 @@ func (s *Source) Read(ctx context.Context, path string) (ingest.Content, error) 
 	case err != nil:
 		return ingest.Content{}, err
 	}
-	return ingest.Content{Data: data, Modified: o.modified}, nil
+	return ingest.Content{Data: data, Modified: o.modified, Link: o.link, Revision: revision(data, o.link)}, nil
+}
+
+// revision changes with the link as well, where there is one.
+func revision(data []byte, link string) retrieval.Revision {
+	if link == "" {
+		return ""
+	}
+	return ingest.RevisionOf(slices.Concat([]byte(link), []byte{0}, data))
 }
 
 // openFile opens a file, the last one again without reading it.
@@ -296,8 +324,8 @@ func (s *Source) openFile(ctx context.Context, file string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o = opened{path: file, modified: content.Modified}
-	o.members, err = extract.Members(ctx, extract.Source{Path: file, Data: content.Data, Limits: s.options.Limits, Tika: s.options.Tika})
+	o = opened{path: file, modified: content.Modified, link: content.Link}
+	o.members, err = extract.Members(ctx, extract.Source{Path: cmp.Or(content.Name, file), Data: content.Data, Limits: s.options.Limits, Tika: s.options.Tika})
 	var reason *extract.Error
 	if errors.As(err, &reason) {
 		return opened{}, &ingest.Fault{Reason: reason.Reason, Retryable: reason.Retryable}
