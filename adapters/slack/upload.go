@@ -57,6 +57,7 @@ func (a *Adapter) offered(ctx context.Context, c event.Callback, m event.Message
 		a.background(func(ctx context.Context) { a.tellApart(ctx, q, fmt.Sprintf(sayTooMany, most)) })
 	}
 	for i, id := range ids {
+		q := q
 		q.File, q.Further = id, i > 0
 		d := a.delivery(q, a.key(m.Channel, m.TS, "file "+id))
 		d.Sent = m.Sent()

@@ -266,8 +266,8 @@ func TestDeletionRemovesTheDocument(t *testing.T) {
 func TestFileSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]slacktest.Fault{
-		"before the file is asked for": {Route: "files.info", Calls: slacktest.Nth(1), Latency: time.Minute},
-		"while the message is posted":  {Route: "chat.postMessage", Calls: slacktest.Nth(1), Latency: time.Minute},
+		"before the file is asked for": {Route: "files.info", Calls: slacktest.Nth(1), Latency: 300 * time.Millisecond},
+		"while the message is posted":  {Route: "chat.postMessage", Calls: slacktest.Nth(1), Latency: 300 * time.Millisecond},
 		"after the message was posted": {Route: "chat.postMessage", Calls: slacktest.Nth(1), ResetAfter: true},
 	} {
 		t.Run(name, func(t *testing.T) {

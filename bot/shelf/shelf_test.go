@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,19 @@ func (t *told) tell(_ context.Context, message json.RawMessage, text string) err
 	return nil
 }
 
+// texts are what it was told.
+func (t *told) texts() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.all)
+}
+
+func (t *told) failing(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fail = err
+}
+
 func TestNoticesSurviveARestartAndTellOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +136,8 @@ func TestNoticesSurviveARestartAndTellOnce(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
-		if len(platform.all) != 0 || n.Waiting() != 2 {
-			t.Errorf("before anything was settled: %q, %d wait", platform.all, n.Waiting())
+		if len(platform.texts()) != 0 || n.Waiting() != 2 {
+			t.Errorf("before anything was settled: %q, %d wait", platform.texts(), n.Waiting())
 		}
 		stop()
 		k.Settle("a", shelf.State{Published: true, Chunks: 12})
@@ -136,7 +150,7 @@ func TestNoticesSurviveARestartAndTellOnce(t *testing.T) {
 			"\"b\" “b.md” failed: the model is away\nI try again by myself.", `"a" “a.md” is published: 12 chunks; ask me about it.`,
 			`"b" “b.md” is published: 1 chunk; ask me about it.`,
 		}
-		if diff := cmp.Diff(want, platform.all); diff != "" || n.Waiting() != 0 {
+		if diff := cmp.Diff(want, platform.texts()); diff != "" || n.Waiting() != 0 {
 			t.Errorf("%d wait (-want +got):\n%s", n.Waiting(), diff)
 		}
 		stop()
@@ -147,7 +161,7 @@ func TestNoticesTryAgainAndGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k, platform := shelftest.New(), &told{fail: errors.New("away")}
-		n, err := shelf.OpenNotices(t.TempDir(), k, shelf.Options{})
+		n, err := shelf.OpenNotices(t.TempDir(), k, shelf.Options{Every: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,16 +179,12 @@ func TestNoticesTryAgainAndGiveUp(t *testing.T) {
 		if n.Waiting() != 1 {
 			t.Error("what could not be told is not kept")
 		}
-		platform.mu.Lock()
-		platform.fail = shelf.ErrGone
-		platform.mu.Unlock()
-		time.Sleep(time.Second)
+		platform.failing(shelf.ErrGone)
+		time.Sleep(time.Minute)
 		if n.Waiting() != 0 {
 			t.Error("a message that is gone is kept")
 		}
-		platform.mu.Lock()
-		platform.fail = errors.New("away")
-		platform.mu.Unlock()
+		platform.failing(errors.New("away"))
 		await()
 		time.Sleep(25 * time.Hour)
 		if n.Waiting() != 0 {
