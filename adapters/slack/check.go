@@ -14,11 +14,10 @@ import (
 func (a *Adapter) Check(ctx context.Context) []bot.Finding {
 	w, err := a.api.whoami(ctx)
 	if err != nil {
-		what, is := fatal[codeOf(err)]
-		if !is {
-			what = "check the network, proxies and slack.api_url"
+		if what, is := fatal[codeOf(err)]; is {
+			return []bot.Finding{{Weight: bot.Problem, What: fmt.Sprintf("Slack does not take FOOTNOTE_SLACK_BOT_TOKEN: %v", err), Do: what}}
 		}
-		return []bot.Finding{{Weight: bot.Problem, What: fmt.Sprintf("Slack does not take the bot token: %v", err), Do: what}}
+		return []bot.Finding{{Weight: bot.Problem, What: fmt.Sprintf("Slack cannot be asked about the bot token: %v", err), Do: "check the network, proxies and slack.api_url"}}
 	}
 	out := []bot.Finding{{Weight: bot.Good, What: fmt.Sprintf("the bot token belongs to workspace %s, bot user %s", w.team, w.user)}}
 	wantScopes, wantEvents := a.wanted()
@@ -68,7 +67,7 @@ func (a *Adapter) checkSocket(ctx context.Context) bot.Finding {
 		if !is {
 			what = "check the network, and that Socket Mode is on under Socket Mode"
 		}
-		return bot.Finding{Weight: bot.Problem, What: fmt.Sprintf("Slack opens no socket with the app token: %v", err), Do: what}
+		return bot.Finding{Weight: bot.Problem, What: fmt.Sprintf("Slack opens no socket with FOOTNOTE_SLACK_APP_TOKEN: %v", err), Do: what}
 	}
 	return bot.Finding{Weight: bot.Good, What: "the app token opens sockets"}
 }

@@ -8,6 +8,7 @@ import (
 
 	"footnote/adapters/slack/event"
 	"footnote/adapters/slack/render"
+	"footnote/bot"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 )
@@ -134,6 +135,8 @@ var fates = map[string]string{
 	"shared_externally": "people from outside can read in that channel", "not_in_channel": "I am not a member of that channel", "channel_not_found": "I am not a member of that channel",
 	"orphaned": "its thread was deleted", "deleted": "it was deleted", "timed_out": "it took too long", "ambiguous": "I was interrupted while posting the answer",
 	"not_shared": "not everyone there may read its sources", "restarting": "it waits for a restart", "help": "it held no question, and I posted the help",
+	string(bot.NoMatch): "the documents did not answer it", string(bot.NotAnswered): "the documents did not answer it",
+	string(bot.EmptyQuestion): "it held no question", string(bot.TooLong): "it was too long",
 }
 
 func fate(d ledger.Delivery) string {

@@ -30,6 +30,7 @@ type posted struct {
 	Parts       int      `json:"parts,omitempty"`
 	Placeholder string   `json:"placeholder,omitempty"`
 	Refused     bool     `json:"refused,omitempty"`
+	Reason      string   `json:"reason,omitempty"` // of a refusal
 	// Target is where a private answer may be posted later.
 	Target *target `json:"target,omitempty"`
 }
@@ -52,7 +53,7 @@ var errOrphan = errors.New("the thread is gone")
 
 // deliver records the answer, posts it once, and says how that ended.
 func (a *Adapter) deliver(ctx context.Context, t *desk.Task, q question, p place, r bot.Reply) (desk.Result, bool, error) {
-	ref := posted{Answer: ledger.NewID(), Channel: p.channel, Thread: p.thread, Refused: r.Outcome != bot.Answered}
+	ref := posted{Answer: ledger.NewID(), Channel: p.channel, Thread: p.thread, Refused: r.Outcome != bot.Answered, Reason: string(r.Reason)}
 	var before posted
 	if json.Unmarshal(t.Posted, &before) == nil && p.room {
 		ref.Placeholder = before.Placeholder
@@ -125,7 +126,7 @@ func (a *Adapter) delivered(ctx context.Context, t *desk.Task, q question, p pla
 		_ = a.whisper(ctx, q, render.Literal(sayPointer)) // beside the answer it would be noise
 	}
 	if ref.Refused {
-		return desk.Result{State: ledger.Refused}
+		return desk.Result{State: ledger.Refused, Reason: ref.Reason}
 	}
 	return desk.Result{State: ledger.Answered}
 }
@@ -337,7 +338,7 @@ func (a *Adapter) resume(ctx context.Context, t *desk.Task, q question) (desk.Re
 	case len(found) >= max(1, ref.Parts):
 		a.marks.end(t.Key, true)
 		if ref.Refused {
-			return desk.Result{State: ledger.Refused}, true
+			return desk.Result{State: ledger.Refused, Reason: ref.Reason}, true
 		}
 		return desk.Result{State: ledger.Answered}, true
 	}

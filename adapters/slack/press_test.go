@@ -11,6 +11,7 @@ import (
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot"
 	"footnote/bot/desk"
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
@@ -451,8 +452,8 @@ func TestB52Refusal(t *testing.T) {
 		t.Errorf("refused %s", text)
 	}
 	p.quiet()
-	if d := p.only(); d.State != ledger.Refused {
-		t.Errorf("ended as %s", d.State)
+	if d := p.only(); d.State != ledger.Refused || d.Reason != string(bot.NoMatch) && d.Reason != string(bot.NotAnswered) {
+		t.Errorf("ended as %s, reason %q", d.State, d.Reason)
 	}
 	if gaps, err := p.ledger.Gaps(context.Background()); err != nil || len(gaps) != 1 {
 		t.Errorf("%v %v", gaps, err)

@@ -623,6 +623,25 @@ func TestCheckFindsNothingWrong(t *testing.T) {
 	}
 }
 
+// A token that could not be asked about is not called a bad one.
+func TestCheckTellsAnOutageFromABadToken(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	p := prepare(t, s, newStore(t))
+	p.run()
+	s.AddFault(slacktest.Fault{Route: "auth.test", Status: 503})
+	if found := p.adapter.Check(t.Context()); len(found) != 1 || strings.Contains(found[0].What, "take") || !strings.Contains(found[0].Do, "slack.api_url") {
+		t.Errorf("an outage: %+v", found)
+	}
+	s = fresh(t)
+	p = prepare(t, s, newStore(t))
+	p.run()
+	s.KillToken(s.App().BotToken, "invalid_auth")
+	if found := p.adapter.Check(t.Context()); len(found) != 1 || !strings.Contains(found[0].What, "does not take FOOTNOTE_SLACK_BOT_TOKEN") {
+		t.Errorf("a bad token: %+v", found)
+	}
+}
+
 func TestSlackOutageAtTheStartIsOutlasted(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
