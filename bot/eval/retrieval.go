@@ -128,13 +128,18 @@ func (r *Row) count(rank int) {
 	}
 }
 
+// shares turns counts into shares.
+func (r Row) shares() Row {
+	n := float64(max(r.Questions, 1))
+	r.R1, r.R4, r.R20, r.MRR = r.R1/n, r.R4/n, r.R20/n, r.MRR/n
+	return r
+}
+
 // rows turns counts into shares, ordered by style and method.
 func rows(tallies map[[2]string]*Row) []Row {
 	var out []Row
 	for _, r := range tallies {
-		n := float64(r.Questions)
-		r.R1, r.R4, r.R20, r.MRR = r.R1/n, r.R4/n, r.R20/n, r.MRR/n
-		out = append(out, *r)
+		out = append(out, r.shares())
 	}
 	slices.SortFunc(out, func(a, b Row) int {
 		if c := strings.Compare(a.Style, b.Style); c != 0 {

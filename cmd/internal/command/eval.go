@@ -48,27 +48,22 @@ turn. Rows: bm25, dense, hybrid (as fused) and hybrid+rerank (the final order).`
 		}
 		return nil
 	}
-	c.AddCommand(quick, p.evaluateExtraction())
+	c.AddCommand(quick, p.evaluateExtraction(), p.evaluateNotes())
 	return c
 }
 
 // grade ingests one set and prints its rows.
-func (p *program) grade(ctx context.Context, cfg config.Config, dir string) (err error) {
+func (p *program) grade(ctx context.Context, cfg config.Config, dir string) error {
 	set, err := eval.Load(dir)
 	if err != nil {
 		return usage(err)
 	}
 	cfg.Data = filepath.Join(cfg.Data, "eval", set.Name)
-	if err := p.prepare(ctx, cfg, set.Docs); err != nil {
+	var rows []eval.Row
+	err = p.over(ctx, cfg, set, func(app *assemble.App, grant acl.Grant) error {
+		rows, err = eval.Retrieval(ctx, app.Searcher, app.Index, grant, set)
 		return err
-	}
-	app, err := assemble.Open(ctx, cfg, assemble.DefaultTop)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, app.Close)
-	reader := acl.NewIdentity(acl.User("eval"), acl.Everyone)
-	rows, err := eval.Retrieval(ctx, app.Searcher, app.Index, acl.NewGrant(reader, acl.AskerOnly()), set)
+	})
 	if err != nil {
 		return err
 	}
@@ -81,6 +76,19 @@ func (p *program) grade(ctx context.Context, cfg config.Config, dir string) (err
 		return nil
 	}
 	return p.print("%s", table(set.Name, rows))
+}
+
+// over does work on an index of the set's documents.
+func (p *program) over(ctx context.Context, cfg config.Config, set eval.Set, work func(*assemble.App, acl.Grant) error) (err error) {
+	if err := p.prepare(ctx, cfg, set.Docs); err != nil {
+		return err
+	}
+	app, err := assemble.Open(ctx, cfg, assemble.DefaultTop)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, app.Close)
+	return work(app, acl.NewGrant(acl.NewIdentity(acl.User("eval"), acl.Everyone), acl.AskerOnly()))
 }
 
 // prepare brings the set's own index up to date.
@@ -97,6 +105,9 @@ func (p *program) prepare(ctx context.Context, cfg config.Config, docs string) (
 	defer closing(&err, in.Close)
 	report, err := in.Pipeline.Ingest(ctx, assemble.NewDocuments(cfg, folder), ingest.How{Prune: true})
 	progress.end()
+	if err == nil && report.Unnoted > 0 {
+		err = fmt.Errorf("%d documents have no notes: %s", report.Unnoted, strings.Join(report.Warnings, "; "))
+	}
 	if err == nil && len(report.Failed)+len(report.Refused) > 0 {
 		err = fmt.Errorf("%d documents failed and %d were refused: the figures would not be those of the whole set", len(report.Failed), len(report.Refused))
 	}
