@@ -58,6 +58,18 @@ bench: native .cache/peers/ready ## speed beside hugot, FAISS, tantivy and bleve
 	@.cache/peers/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $<
 	@touch $@
 
+# 64 MB by default; the target is set for FOOTNOTE_BENCH_BYTES=1073741824.
+bench-ingest: native .cache/peers/ingest-ready ## speed and memory of ingestion; extraction beside pdftotext and python-docx
+	@mkdir -p .cache/bench
+	@go build -o .cache/bench/ingestbench ./cmd/internal/ingestbench
+	@.cache/bench/ingestbench -python .cache/peers/ingest/bin/python -bytes $${FOOTNOTE_BENCH_BYTES:-67108864}
+
+.cache/peers/ingest-ready: cmd/internal/ingestbench/requirements.txt
+	@echo "bench-ingest: fetching python-docx"
+	@rm -rf .cache/peers/ingest && python3 -m venv .cache/peers/ingest
+	@.cache/peers/ingest/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $<
+	@touch $@
+
 $(TOOLS)/golangci-lint: Makefile
 	@echo "check: building $(GOLANGCI) (once, about two minutes)"
 	@GOBIN=$(TOOLS) GOFLAGS= go install $(GOLANGCI) && touch $@
