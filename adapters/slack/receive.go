@@ -140,6 +140,7 @@ func (a *Adapter) onMessage(ctx context.Context, c event.Callback) error {
 		if done, err := a.offered(ctx, c, m); done || err != nil {
 			return err
 		}
+		m.Files = m.Files && !(a.takes() && m.Surface == "im") // they are spoken of apart
 		return a.ask(ctx, c, m, "answer")
 	case event.FollowUp:
 		if a.channel(m.Channel).FollowUps && a.memory.follows(m.Channel, m.Thread, m.User, a.now(), a.c.FollowFor) {

@@ -48,16 +48,15 @@ func (a *Adapter) offered(ctx context.Context, c event.Callback, m event.Message
 		External: c.ExtShared, Answer: m.Surface, At: a.now(),
 	}
 	if len(m.FileIDs) == 0 {
-		a.background(func(ctx context.Context) { a.tellApart(ctx, q, sayNoFile) })
+		a.remark(q, sayNoFile)
 		return true, nil
 	}
 	ids := m.FileIDs
 	if most := a.c.Uploads.MaxFiles; len(ids) > most {
 		ids = ids[:most]
-		a.background(func(ctx context.Context) { a.tellApart(ctx, q, fmt.Sprintf(sayTooMany, most)) })
+		a.remark(q, fmt.Sprintf(sayTooMany, most))
 	}
 	for i, id := range ids {
-		q := q
 		q.File, q.Further = id, i > 0
 		d := a.delivery(q, a.key(m.Channel, m.TS, "file "+id))
 		d.Sent = m.Sent()
@@ -68,6 +67,14 @@ func (a *Adapter) offered(ctx context.Context, c event.Callback, m event.Message
 		a.welcomed(q, d.Key, v)
 	}
 	return said == "" || asks, nil
+}
+
+// remark tells the person of a message something about its files, once however
+// often the message is delivered.
+func (a *Adapter) remark(q question, text string) {
+	if a.memory.hourly("files "+q.Channel+" "+q.TS, a.now()) {
+		a.background(func(ctx context.Context) { a.tellApart(ctx, q, text) })
+	}
 }
 
 // takes reports that somebody may add files.

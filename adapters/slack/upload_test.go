@@ -261,6 +261,20 @@ func TestDeletionRemovesTheDocument(t *testing.T) {
 	})
 }
 
+// A question with a file beside it is answered, without a word that the file is
+// not read, and the file is taken in.
+func TestFileBesideAQuestion(t *testing.T) {
+	t.Parallel()
+	s, k := slacktest.New(t, withFiles(nil)), shelftest.New()
+	p := start(t, s, newStore(t, handbook), takesFiles(k))
+	m := s.PostFile("U0ADA", s.DMChannel("U0ADA"), "", qHandbook, []slacktest.File{notes})
+	if got := p.answer(m); !strings.Contains(got.Text, "thirty vacation days") || strings.Contains(shown(got), "not the files") {
+		t.Errorf("answer: %s", shown(got))
+	}
+	s.Eventually("the file", func() bool { return k.Puts() == 1 || nudge(s) })
+	p.quiet()
+}
+
 // The bot ends between any two of its steps: there is one message all the same,
 // and it tells the end.
 func TestFileSurvivesARestart(t *testing.T) {
@@ -303,11 +317,12 @@ func TestSeveralFilesAndNone(t *testing.T) {
 	s.Eventually("a word about the third", func() bool {
 		return slices.ContainsFunc(s.Ephemerals("U0ADA"), func(m slacktest.Message) bool { return strings.Contains(m.Text, "At most 2") })
 	})
-	s.Mention("U0BOB", "C0GENERAL", "add this")
-	s.Eventually("a word about no file", func() bool {
-		return slices.ContainsFunc(s.Ephemerals("U0BOB"), func(m slacktest.Message) bool { return strings.Contains(m.Text, "no file in your message") })
-	})
+	s.Mention("U0BOB", "C0GENERAL", "add this", slacktest.Delivery{Copies: 1})
+	s.Eventually("a word about no file", func() bool { return len(s.Ephemerals("U0BOB")) > 0 })
 	p.quiet()
+	if got := s.Ephemerals("U0BOB"); len(got) != 1 || !strings.Contains(got[0].Text, "no file in your message") {
+		t.Errorf("told: %+v", got)
+	}
 	if got := byTheApp(s, m); len(got) != 2 {
 		t.Errorf("messages: %q", got)
 	}

@@ -285,12 +285,16 @@ func (f *Follower) look(ctx context.Context) error {
 		}
 	}
 	f.scanned = true
-	var gone []string
+	var gone, old []string
 	for id := range known {
-		gone = append(gone, id)
+		if timeOf(id).Before(oldest) {
+			old = append(old, id)
+		} else {
+			gone = append(gone, id)
+		}
 	}
 	slices.Sort(gone)
-	return f.keeper.Remove(ctx, false, gone...)
+	return errors.Join(f.keeper.Remove(ctx, true, old...), f.keeper.Remove(ctx, false, gone...))
 }
 
 func ids(docs []shelf.Document) []string {
