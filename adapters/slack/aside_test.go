@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"footnote/adapters/slack/render"
 )
 
 // What an acknowledgement may not carry comes by response_url, unless an answer
@@ -19,7 +21,7 @@ func TestUnsaid(t *testing.T) {
 		want   bool
 	}{
 		"help":              {onlyYou("help"), true},
-		"an answer follows": {aside{Text: "Looking", waits: true}, false},
+		"an answer follows": {aside{Text: "Looking", left: func() {}}, false},
 		"nothing to say":    {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +70,36 @@ func TestS106WhereResponsesGo(t *testing.T) {
 	} {
 		if got := (&Adapter{c: Config{APIURL: c.api}}).trusted(c.address); got != c.want {
 			t.Errorf("%s with the API at %q: %v", c.address, c.api, got)
+		}
+	}
+}
+
+// An answer never comes before the word that the bot is looking: it takes its
+// place.
+func TestAnswersWaitForTheAcknowledgement(t *testing.T) {
+	t.Parallel()
+	said := make(chan string, 2)
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { said <- r.URL.Path }))
+	defer web.Close()
+	a := &Adapter{c: Config{APIURL: web.URL + "/api/"}, log: slog.New(slog.DiscardHandler), now: time.Now}
+	left := a.asides.begin(web.URL + "/response/1")
+	done := make(chan error, 2)
+	answer := func(path string) {
+		done <- a.respond(t.Context(), web.URL+path, render.Literal("an answer"), true)
+	}
+	go answer("/response/1")
+	go answer("/response/2")
+	if path := <-said; path != "/response/2" {
+		t.Errorf("%s came before its acknowledgement", path)
+	}
+	left()
+	left()
+	if path := <-said; path != "/response/1" {
+		t.Errorf("then came %s", path)
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type aside struct {
 	Type   string          `json:"response_type"`
 	Text   string          `json:"text"`
 	Blocks []render.Object `json:"blocks"`
-	waits  bool            // more will follow
+	left   func()          // to be called once the acknowledgement has left; nil: nothing waits for that
 }
 
 func onlyYou(text string) any {
@@ -42,12 +42,20 @@ func onlyYou(text string) any {
 	return aside{Type: "ephemeral", Text: m.Text, Blocks: m.Blocks}
 }
 
+// acknowledged is called with what an acknowledgement carried, or was to
+// carry, when nothing more will come of it.
+func acknowledged(answer any) {
+	if said, ok := answer.(aside); ok && said.left != nil {
+		said.left()
+	}
+}
+
 // unsaid says what an acknowledgement of a command could not carry, unless more
 // will follow anyway: a command must not meet silence.
 func (a *Adapter) unsaid(ctx context.Context, payload []byte, answer any) {
 	said, ok := answer.(aside)
 	c, err := event.ParseCommand(payload)
-	if !ok || err != nil || said.waits || c.ResponseURL == "" {
+	if !ok || err != nil || said.left != nil || c.ResponseURL == "" {
 		return
 	}
 	if err := a.respond(ctx, c.ResponseURL, render.Message{Text: said.Text, Blocks: said.Blocks}, false); err != nil {
@@ -68,14 +76,18 @@ func (a *Adapter) onAsk(ctx context.Context, c event.Command) any {
 	if c.Trigger == "" {
 		key = a.key("command", c.ResponseURL)
 	}
+	left := a.asides.begin(c.ResponseURL)
 	v, err := a.d.Desk.Receive(ctx, a.delivery(q, key))
+	if err != nil || v != desk.Accepted {
+		left()
+	}
 	switch {
 	case err != nil:
 		a.log.Warn("a command could not be taken", "error", err)
 		return onlyYou(sayTryAgain)
 	case v == desk.Accepted:
 		m := render.Literal("Looking in the documents… Only you will see the answer.")
-		return aside{Type: "ephemeral", Text: m.Text, Blocks: m.Blocks, waits: true}
+		return aside{Type: "ephemeral", Text: m.Text, Blocks: m.Blocks, left: left}
 	case v == desk.Duplicate:
 		return nil
 	}

@@ -552,6 +552,7 @@ func loopback(host string) bool {
 
 // respond posts to a response_url, for the person alone.
 func (a *Adapter) respond(ctx context.Context, address string, m render.Message, replace bool) error {
+	a.asides.wait(ctx, address)
 	if !a.trusted(address) {
 		return &failure{code: "untrusted_url"}
 	}

@@ -124,6 +124,7 @@ type Adapter struct {
 	api     *client
 	out     *outbox.Outbox
 	health  health
+	asides  asides
 	marks   marks
 	memory  memory
 	follows map[string]*atomic.Pointer[threads.Follower] // by channel; nil until the bot knows itself

@@ -328,6 +328,7 @@ func (k *socket) handle(ctx context.Context, f frame) {
 		k.a.log.Warn("a delivery could not be taken, Slack will repeat it", "type", f.Type, "error", err)
 		return
 	}
+	defer acknowledged(answer)
 	carried := answer
 	if !f.Accepts {
 		carried = nil

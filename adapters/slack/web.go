@@ -123,6 +123,8 @@ func (a *Adapter) answerHTTP(w http.ResponseWriter, r *http.Request, kind string
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(answer)
+	_ = http.NewResponseController(w).Flush()
+	acknowledged(answer)
 }
 
 // form reads the body of a form post; what is in the address does not count.
