@@ -69,7 +69,7 @@ type Ingester struct {
 	Pipeline *ingest.Pipeline
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
-	notes    *notes.Writer // nil: none are written
+	notes    *notes.Writer               // nil: none are written
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
