@@ -208,6 +208,9 @@ func TestBrowser_Discord(t *testing.T) {
 	u.hides("#room")
 	u.ask("ada", "security", whenStolen, source)
 	u.holds("#room", "April")
+	// Whoever reads there is staff, too.
+	u.ask("ada", "security", howToRotate, `.message.app ~ .message.app button[data-key$=":s1"]`)
+	u.holds("#room", "Create key")
 	u.do(chromedp.Navigate(u.page + "?as=bob&in=security"))
 	u.hides("body")
 }

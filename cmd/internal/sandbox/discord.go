@@ -67,11 +67,12 @@ func (w *server) environment() map[string]string {
 }
 
 // lists: on a server everybody is a member, so that the demo's "everyone" is
-// the role staff, and its guests are everybody.
+// the roles that staff have, since #security is read by whoever has its role, and
+// its guests are everybody.
 func (w *server) lists() map[string]string {
 	of := func(what string) string { return "discord:" + w.guild + ":" + what }
 	return map[string]string{
-		"everyone": of("role/" + w.roles["staff"]), "group:security": of("role/" + w.roles["security"]), "group:guests": of("everyone"),
+		"everyone": of("role/"+w.roles["staff"]) + ", " + of("role/"+w.roles["security"]), "group:security": of("role/" + w.roles["security"]), "group:guests": of("everyone"),
 	}
 }
 
