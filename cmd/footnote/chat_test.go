@@ -100,6 +100,7 @@ func TestServe_FileFromSlack(t *testing.T) {
 const (
 	vpn      = "The VPN drops because the gateway in Lisbon restarts at seven each morning."
 	vpnAsked = "Why does the VPN drop?"
+	maps     = "When does the archive of maps close?"
 )
 
 func TestServe_ChannelsOfSlack(t *testing.T) {
@@ -134,11 +135,22 @@ func TestServe_ChannelsOfSlack(t *testing.T) {
 	until("somebody who left", "U0CYD", vpnAsked, "gateway in", false)
 	s.ShareChannel("C0HELP", "T0OTHER", false)
 	until("shared with outsiders", "U0ADA", vpnAsked, "gateway in", false)
+	s.Say("U0BOB", "C0SECURITY", "The archive of maps closes at nine in the evening.")
+	until("written while it runs", "U0ADA", maps, "nine in the evening", true)
 	if err := p.stop(os.Interrupt); err != nil {
 		t.Errorf("told to stop it ended with %v", err)
 	}
-	out, _ := program(t, "", "docs", "--config", file).CombinedOutput()
-	if strings.Contains(string(out), "gateway") {
-		t.Errorf("docs:\n%s", out)
+
+	// What is left of a channel that the configuration names no longer goes.
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(raw), "sources:")
+	write(t, file, before)
+	p = serve(t, file, slackEnv(s)...)
+	until("a channel that is a source no longer", "U0ADA", maps, "nine in the evening", false)
+	if err := p.stop(os.Interrupt); err != nil {
+		t.Errorf("told to stop it ended with %v", err)
 	}
 }
