@@ -116,7 +116,7 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	if err != nil {
 		return desk.Result{}, err
 	}
-	name := fileName(q.FileName)
+	name := uploads.FileName(q.FileName)
 	var user *bot.UserError
 	switch err := a.fetchFile(ctx, q, name, who.ID()); {
 	case errors.Is(err, errGone):
@@ -136,15 +136,6 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	return desk.Result{State: ledger.Answered, Reason: "taken"}, err
 }
 
-// fileName is a name of a file without what leads elsewhere.
-func fileName(s string) string {
-	s = strings.NewReplacer("/", "_", `\`, "_").Replace(strings.TrimSpace(s))
-	if s == "" {
-		return "the file"
-	}
-	return s
-}
-
 // announce says that the file is being taken in. A message that an earlier run
 // posted has the same nonce, and is in the ledger as soon as it is known.
 func (a *Adapter) announce(ctx context.Context, t *desk.Task, q question) (posted, error) {
@@ -155,7 +146,7 @@ func (a *Adapter) announce(ctx context.Context, t *desk.Task, q question) (poste
 	if err := t.Posting(ctx, nil); err != nil {
 		return at, err
 	}
-	at, err := a.deliverMessage(ctx, outgoing{key: t.Key, q: q, parts: []render.Message{render.Say(uploads.Taking(fileName(q.FileName)))}})
+	at, err := a.deliverMessage(ctx, outgoing{key: t.Key, q: q, parts: []render.Message{render.Say(uploads.Taking(uploads.FileName(q.FileName)))}})
 	if err != nil {
 		return at, err
 	}
@@ -278,22 +269,7 @@ func (a *Adapter) download(ctx context.Context, f attachment) (io.ReadCloser, er
 		_ = resp.Body.Close()
 		return nil, &bot.UserError{Text: "Discord handed over something else in its place. Post it again."}
 	}
-	return &sized{resp.Body, f.Size}, nil
-}
-
-// sized is a body that must hold as many bytes as were promised.
-type sized struct {
-	io.ReadCloser
-	left int64 // may go below 0
-}
-
-func (s *sized) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	s.left -= int64(n)
-	if s.left < 0 || errors.Is(err, io.EOF) && s.left > 0 {
-		return n, &bot.UserError{Text: "Discord handed over another file than it had announced. Post it again."}
-	}
-	return n, err
+	return uploads.Exactly(resp.Body, f.Size), nil
 }
 
 // deleted removes the files of messages that are gone.

@@ -273,10 +273,7 @@ func (a *Adapter) fetchFile(ctx context.Context, q question, access acl.Principa
 	if err != nil {
 		return "the file", fileTrouble(err)
 	}
-	name = strings.NewReplacer("/", "_", `\`, "_").Replace(strings.TrimSpace(f.Name))
-	if name == "" {
-		name = "the file"
-	}
+	name = shelf.FileName(f.Name)
 	switch {
 	case f.IsExternal || f.Mode == "external":
 		return name, &bot.UserError{Text: "it lies outside Slack, and I fetch files from Slack alone. Upload the file itself."}
@@ -356,23 +353,13 @@ func (a *Adapter) fileHost(u *url.URL) bool {
 // downloadTime bounds one download.
 const downloadTime = 90 * time.Second
 
-// sized is a body that must hold as many bytes as were promised.
-type sized struct {
+// bounded is a body whose request ends with it.
+type bounded struct {
 	io.ReadCloser
-	left   int64 // may go below 0
 	cancel context.CancelFunc
 }
 
-func (s *sized) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	s.left -= int64(n)
-	if s.left < 0 || errors.Is(err, io.EOF) && s.left > 0 {
-		return n, &bot.UserError{Text: "Slack handed over another file than it had announced. Post it again."}
-	}
-	return n, err
-}
-
-func (s *sized) Close() error { s.cancel(); return s.ReadCloser.Close() }
+func (b bounded) Close() error { b.cancel(); return b.ReadCloser.Close() }
 
 // download begins to download a file.
 //
@@ -400,7 +387,7 @@ func (a *Adapter) download(ctx context.Context, f slackgo.File) (io.ReadCloser, 
 		_ = resp.Body.Close()
 		return nil, &bot.UserError{Text: no}
 	}
-	return &sized{resp.Body, int64(f.Size), cancel}, nil
+	return bounded{shelf.Exactly(resp.Body, int64(f.Size)), cancel}, nil
 }
 
 func (a *Adapter) askFor(ctx context.Context, address string) (*http.Response, error) {
@@ -426,7 +413,7 @@ func unlikeFile(resp *http.Response, f slackgo.File) string {
 	case resp.StatusCode != http.StatusOK:
 		return "Slack did not hand it over. Post it again in a few minutes."
 	case resp.ContentLength >= 0 && f.Size > 0 && resp.ContentLength != int64(f.Size):
-		return "Slack handed over another file than it had announced. Post it again."
+		return shelf.ErrOther.Text
 	}
 	return ""
 }

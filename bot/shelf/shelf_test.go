@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -203,5 +205,19 @@ func TestNoticesThatCannotBeReadSayWhatToDo(t *testing.T) {
 	}
 	if _, err := shelf.OpenNotices(dir, shelftest.New(), shelf.Options{}); err == nil || !strings.Contains(err.Error(), shelf.File) {
 		t.Error(err)
+	}
+}
+
+func TestExactly(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]error{"four": nil, "fou": shelf.ErrOther, "fours": shelf.ErrOther, "": shelf.ErrOther} {
+		if _, err := io.ReadAll(shelf.Exactly(io.NopCloser(iotest.OneByteReader(strings.NewReader(body))), 4)); err != want && !errors.Is(err, want) {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+	for name, want := range map[string]string{" a.md ": "a.md", "../../etc/x.md": ".._.._etc_x.md", `a\b.md`: "a_b.md", "": "the file"} {
+		if got := shelf.FileName(name); got != want {
+			t.Errorf("FileName(%q) = %q", name, got)
+		}
 	}
 }
