@@ -35,6 +35,36 @@ type Document struct {
 	Access    []string  `json:"access"`
 	Received  time.Time `json:"received"`
 	Warnings  []string  `json:"warnings,omitempty"`
+	Members   []Member  `json:"members,omitempty"` // of a mail or an archive that was asked for alone
+}
+
+// Member is a document that lies in a mail or an archive.
+type Member struct {
+	Path      string `json:"path"` // within it
+	State     string `json:"state"`
+	Reason    string `json:"reason,omitempty"`
+	Retryable bool   `json:"retryable"`
+	Chunks    int    `json:"chunks"` // of what is searched now
+}
+
+// members are the documents that lie in the entry. Ingestion may be behind.
+func (a *API) members(e inbox.Entry) []Member {
+	if !extract.Holds(e.Name) || a.o.Below == nil {
+		return nil
+	}
+	at := a.o.Box.PathOf(e.ID)
+	var out []Member
+	for _, rec := range a.o.Below(at) {
+		if rec.State == catalog.Removed {
+			continue
+		}
+		m := Member{Path: strings.TrimPrefix(rec.Path, at+"/"), State: string(rec.State), Reason: rec.Reason, Retryable: rec.Retryable}
+		if rec.Serving != "" && rec.Serving == rec.Revision {
+			m.Chunks = rec.Chunks
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // page is one page of a listing.
@@ -170,7 +200,9 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, id string) error {
 
 func (a *API) show(w http.ResponseWriter, status int, e inbox.Entry) {
 	w.Header().Set("ETag", quoted(e.Tag()))
-	write(w, status, "application/json", a.document(e))
+	d := a.document(e)
+	d.Members = a.members(e)
+	write(w, status, "application/json", d)
 }
 
 // delete takes a document back.

@@ -33,7 +33,7 @@ var endings = map[string]string{
 	"text/markdown": ".md", "text/x-markdown": ".md", "text/html": ".html", "application/xhtml+xml": ".html",
 	"text/csv": ".csv", "text/tab-separated-values": ".tsv", "text/vtt": ".vtt", "application/x-subrip": ".srt",
 	"application/json": ".json", "application/x-ndjson": ".ndjson", "application/yaml": ".yaml", "text/yaml": ".yaml", "application/x-yaml": ".yaml",
-	"message/rfc822": ".eml", "application/pdf": ".pdf",
+	"message/rfc822": ".eml", "application/zip": ".zip", "application/pdf": ".pdf",
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   ".docx",
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         ".xlsx",

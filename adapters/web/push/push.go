@@ -58,6 +58,9 @@ type Options struct {
 	Box    *inbox.Inbox
 	// Known is what the catalog says of the document at a path of the inbox.
 	Known func(path string) (catalog.Record, bool)
+	// Below is what the catalog says of the documents that lie in the one at the
+	// path, ordered by path; nil: nothing.
+	Below func(path string) []catalog.Record
 	// Enforce puts in force what became narrower of the document.
 	Enforce func(ctx context.Context, doc catalog.Record, id string) error
 	// Description is the API as OpenAPI.

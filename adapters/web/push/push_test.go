@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -201,6 +202,42 @@ func TestStates(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What lies in an archive is listed with it, and put in force with it even before
+// the archive itself is known.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("a", "PK", "Footnote-Access: everyone", "Content-Type: application/zip")
+	if diff := cmp.Diff([]string{"a"}, w.enforced); diff != "" {
+		t.Errorf("in force (-want +got):\n%s", diff)
+	}
+	for path, change := range map[string]func(*catalog.Record){
+		"push:/a/leave.md": func(r *catalog.Record) { r.Serving, r.Revision, r.Chunks = "1", "1", 2 },
+		"push:/a/old/pay.pdf": func(r *catalog.Record) {
+			r.Enter(catalog.Failed, time.Unix(2, 0))
+			r.Reason, r.Retryable = "no text", true
+		},
+		"push:/a/removed.md": func(r *catalog.Record) { r.Enter(catalog.Removed, time.Unix(2, 0)) },
+		"push:/a.md":         func(*catalog.Record) {},
+	} {
+		rec := catalog.Record{Path: path}
+		rec.Enter(catalog.Published, time.Unix(1, 0))
+		change(&rec)
+		w.known[path] = rec
+	}
+	r := w.do(request{"GET", "/v1/documents/a", nil, ""})
+	var got Document
+	must(t, json.Unmarshal([]byte(text(t, r)), &got))
+	want := []Member{{Path: "leave.md", State: "published", Chunks: 2}, {Path: "old/pay.pdf", State: "failed", Reason: "no text", Retryable: true}}
+	if diff := cmp.Diff(want, got.Members); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	r = w.do(request{"DELETE", "/v1/documents/a", nil, ""})
+	if diff := cmp.Diff([]string{"a", "a"}, w.enforced); r.StatusCode != 204 || diff != "" {
+		t.Errorf("deleted: %d, in force (-want +got):\n%s", r.StatusCode, diff)
 	}
 }
 

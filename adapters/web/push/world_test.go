@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +60,17 @@ func newWorld(t testing.TB, tune ...func(*Options)) *world {
 			defer w.mu.Unlock()
 			rec, ok := w.known[path]
 			return rec, ok
+		},
+		Below: func(path string) []catalog.Record {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			var out []catalog.Record
+			for _, at := range slices.Sorted(maps.Keys(w.known)) {
+				if strings.HasPrefix(at, path+"/") {
+					out = append(out, w.known[at])
+				}
+			}
+			return out
 		},
 		Enforce: func(_ context.Context, _ catalog.Record, id string) error {
 			w.mu.Lock()

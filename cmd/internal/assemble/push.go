@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"footnote/adapters/web/push"
@@ -56,6 +58,11 @@ func (in *Ingester) enforce(ctx context.Context, b *inbox.Inbox, doc catalog.Rec
 	return err
 }
 
+// below lists the records of what lies below a path.
+func (in *Ingester) below(path string) []catalog.Record {
+	return slices.DeleteFunc(in.Catalog.List(), func(r catalog.Record) bool { return !strings.HasPrefix(r.Path, path+"/") })
+}
+
 // newPush makes the push API, nil without a token.
 func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 	if len(tokens) == 0 {
@@ -63,6 +70,7 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 	}
 	o := push.Options{
 		Box: s.Ingester.Pushed, Known: s.Ingester.Catalog.At, Description: deploy.OpenAPI, Log: s.log,
+		Below: s.Ingester.below,
 		Enforce: func(ctx context.Context, doc catalog.Record, id string) error {
 			return s.Ingester.enforce(ctx, s.Ingester.Pushed, doc, id)
 		},
