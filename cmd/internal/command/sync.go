@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,8 @@ func (p *program) sync() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sync [NAME...]",
 		Short: "Bring the index up to date with the sources of the configuration",
-		Long: `sync passes once over the sources of the configuration, or those named: new and
+		Long: `sync passes once over the sources of the configuration and over documents that other
+systems pushed (push:) or people posted (chat:), or over those named: new and
 changed documents are published, those that are gone are removed, access is what
 it is now, and what has failed is tried again. footnote serve does so by itself.
 
@@ -62,8 +64,8 @@ func (p *program) runSync(ctx context.Context, f syncing, names []string) (err e
 	if err != nil {
 		return err
 	}
-	if len(cfg.Sources)+len(cfg.Channels) == 0 {
-		return usage(errNoSources)
+	if _, err := os.Stat(cfg.Data); err != nil && len(cfg.Sources)+len(cfg.Channels) == 0 && !cfg.Shared() {
+		return usage(errNoSources) // before a directory is made
 	}
 	in, done, err := p.openIngester(cfg)
 	if err != nil {
@@ -72,6 +74,9 @@ func (p *program) runSync(ctx context.Context, f syncing, names []string) (err e
 	defer closing(&err, done)
 	if err := p.sameSources(cfg); err != nil {
 		return err
+	}
+	if len(in.Loop.Status()) == 0 {
+		return usage(errNoSources)
 	}
 	r := follow.Request{Sources: names, Remove: f.remove}
 	if f.dryRun {
