@@ -286,8 +286,8 @@ func beside(t *testing.T, file string, s *slacktest.Server) {
 		}
 		return string(out)
 	}
-	if out := run(1, "ingest", filepath.Join(work, "docs")); !strings.Contains(out, "end the other footnote") {
-		t.Errorf("ingest does not say that the directory is in use:\n%s", out)
+	if out := run(0, "ingest", filepath.Join(work, "docs")); !strings.Contains(out, "0 published, 13 unchanged") {
+		t.Errorf("ingest inside the server:\n%s", out)
 	}
 	var d struct {
 		Asker, State string
@@ -296,7 +296,7 @@ func beside(t *testing.T, file string, s *slacktest.Server) {
 	if err := json.Unmarshal([]byte(run(0, "deliveries", "--json", "--as", "slack:T0HOME:user/U0ADA")), &d); err != nil || d.State != "answered" || len(d.Changes) < 3 {
 		t.Errorf("deliveries of ada: %+v, %v", d, err)
 	}
-	if out := run(0, "deliveries"); strings.Count(out, "\n") != 2 || strings.Contains(out, "rotate") {
+	if out := run(0, "deliveries"); strings.Count(out, "\n") != 2 || strings.Contains(out, "rotate") || !strings.Contains(out, "asker slack:T0HOME:user/U0ADA") || !strings.Contains(out, "room slack:T0HOME:channel/") {
 		t.Errorf("deliveries of all:\n%s", out)
 	}
 	if out := run(0, "deliveries", "--as", "slack:T0HOME:user/U0NOBODY"); !strings.Contains(out, "No questions") {

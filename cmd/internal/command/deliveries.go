@@ -116,6 +116,15 @@ func askerKey(account string) (string, error) {
 	return strings.Join(m[1:], "|"), nil
 }
 
+// principal is a key of the ledger as --as, --room and access lists take it.
+func principal(key, kind string) string {
+	parts := strings.Split(key, "|")
+	if len(parts) != 3 {
+		return key
+	}
+	return parts[0] + ":" + parts[1] + ":" + kind + "/" + parts[2]
+}
+
 func (p *program) printDelivery(d ledger.Delivery) error {
 	j := deliveryJSON{
 		Key: d.Key, Platform: d.Platform, Asker: d.Asker, Room: d.Room, Sent: moment(d.Sent), Received: moment(d.Received),
@@ -131,7 +140,7 @@ func (p *program) printDelivery(d ledger.Delivery) error {
 	for _, c := range d.Changes {
 		steps = append(steps, fmt.Sprintf("%s +%.1fs", c.State, c.At.Sub(d.Received).Seconds()))
 	}
-	return p.print("%s  %-9s %-16s asker %s  room %s  %s\n", j.Received, j.State, orNone(console.Line(j.Reason)), console.Line(j.Asker), console.Line(j.Room), strings.Join(steps, ", "))
+	return p.print("%s  %-9s %-16s asker %s  room %s  %s\n", j.Received, j.State, orNone(console.Line(j.Reason)), console.Line(principal(j.Asker, "user")), console.Line(principal(j.Room, "channel")), strings.Join(steps, ", "))
 }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
