@@ -143,7 +143,7 @@ func (a *Adapter) onMessage(ctx context.Context, c event.Callback) error {
 		m.Files = m.Files && !(a.takes() && m.Surface == "im") // they are spoken of apart
 		return a.ask(ctx, c, m, "answer")
 	case event.FollowUp:
-		if a.channel(m.Channel).FollowUps && a.memory.follows(m.Channel, m.Thread, m.User, a.now(), a.c.FollowFor) {
+		if a.channel(m.Channel).FollowUps && a.goesOn(ctx, m) {
 			return a.ask(ctx, c, m, "answer")
 		}
 	case event.Edit:
@@ -329,8 +329,18 @@ func (m *memory) answered(channel, thread, user string, now time.Time) {
 	room(m.asked)[channel+" "+thread] = asked{user, now}
 }
 
-// follows reports that a person goes on in a thread where the bot answered
-// that person.
+// goesOn reports that a person goes on in a thread where the bot answered that
+// person, this replica or another. Of another's answers that to the thread's
+// own question counts.
+func (a *Adapter) goesOn(ctx context.Context, m event.Message) bool {
+	if a.memory.follows(m.Channel, m.Thread, m.User, a.now(), a.c.FollowFor) {
+		return true
+	}
+	first, err := a.d.Ledger.AnswerTo(ctx, a.key(m.Channel, m.Thread, "answer"))
+	return err == nil && first.Asker == a.key(m.User) && a.now().Sub(first.At) <= a.c.FollowFor
+}
+
+// follows is that of this process.
 func (m *memory) follows(channel, thread, user string, now time.Time, within time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -212,3 +212,106 @@ func read(t *testing.T, file string) string {
 	}
 	return string(b)
 }
+
+// Replicas answer each question once, whichever of them gets it, and each of
+// them does what a button under another's answer asks for.
+func TestRedis_ReplicasOnSlack(t *testing.T) {
+	t.Parallel()
+	w := slacktest.DemoWorld()
+	w.App.Events = append([]string{"message.channels"}, slacktest.DefaultEvents...)
+	w.App.Scopes = append([]string{"channels:history", "groups:history"}, slacktest.DefaultScopes...)
+	r, s := newOnRedis(t), slacktest.New(t, w, slacktest.WithRules(slacktest.Rules{Lost: true}))
+	settings := fmt.Sprintf("slack: {mode: socket, api_url: '%s', default_follow_ups: true}\nsources: [{folder: '%s'}]\n", s.APIURL(), filepath.Join(work, "docs"))
+	a := serve(t, r.configuration(settings), slackEnv(s)...)
+	a.line("sources: 1, kept up with")
+	b := serve(t, r.configuration(settings), slackEnv(s)...)
+	b.line("sources: kept up with by another replica, ")
+
+	var asked []slacktest.Message
+	for i := range 6 {
+		asked = append(asked, s.Mention([]string{"U0ADA", "U0BOB"}[i%2], "C0GENERAL", rotate))
+		patient(t, "an answer", s.Wait, func() bool { return slackAnswers(s, asked[i]) > 0 })
+	}
+	taken := func(p *served) bool {
+		_, metrics := p.get("/metrics")
+		return regexp.MustCompile(`footnote_deliveries_received_total\{platform="slack"\} [1-9]`).MatchString(metrics)
+	}
+	if !taken(a) || !taken(b) {
+		t.Error("one of the replicas got no event: the test shows nothing")
+	}
+	for _, m := range asked {
+		if n := slackAnswers(s, m); n != 1 {
+			t.Errorf("%d answers to one question", n)
+		}
+	}
+	// Whoever did not answer gets one of two presses, and one of two follow-ups.
+	for i, m := range asked[:2] {
+		for _, reply := range s.Thread(m.Channel, m.TS) {
+			if strings.Contains(string(reply.Blocks), "source_1") {
+				s.Click("U0BOB", reply, "source_1")
+				patient(t, "the passage", s.Wait, func() bool { return len(s.Views("U0BOB")) > 0 })
+				s.CloseView("U0BOB")
+			}
+		}
+		s.ReplyInThread([]string{"U0ADA", "U0BOB"}[i], "C0GENERAL", m.TS, leave)
+		patient(t, "the answer to a follow-up", s.Wait, func() bool { return slackAnswers(s, m) == 2 })
+	}
+	// A generation that one process promotes is the one that all answer from.
+	got := footnote("", "ingest", "--rebuild", filepath.Join(work, "docs"), "--data", copyOf(t), "--redis", r.proxy.URL())
+	if got.code != 0 {
+		t.Fatalf("ingest ended with %d: %s%s", got.code, got.out, got.err)
+	}
+	for _, p := range []*served{a, b} {
+		p.holds("/readyz", "index ok")
+	}
+	for range 2 {
+		asks(t, s, "U0ADA")
+	}
+	// The other replica takes the sources over.
+	if err := a.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, a.log())
+	}
+	b.line("sources: 1, kept up with")
+	asks(t, s, "U0BOB")
+	if err := b.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, b.log())
+	}
+	for _, broken := range s.CheckInvariants() {
+		if !strings.Contains(broken, asked[0].TS) && !strings.Contains(broken, asked[1].TS) { // two answers each are meant
+			t.Error(broken)
+		}
+	}
+}
+
+// Discord sends each interaction to every session: one of the replicas answers
+// it, and none shows an error.
+func TestRedis_ReplicasOnDiscord(t *testing.T) {
+	t.Parallel()
+	r := newOnRedis(t)
+	s, ada, channel := newDiscord(t)
+	file := func() string { return r.configuration("discord: {api_url: '" + s.URL() + "'}\n") }
+	env := "FOOTNOTE_DISCORD_TOKEN=" + s.App().Token
+	a := serve(t, file(), env)
+	patient(t, "the commands", s.Wait, func() bool { return len(s.Commands("")) > 0 })
+	b := serve(t, file(), env)
+	const questions = 6
+	for i := range questions {
+		s.Command(ada, channel, "ask", map[string]any{"question": rotate})
+		patient(t, "an answer", s.Wait, func() bool { return discordAnswers(s, channel) > i })
+	}
+	for _, p := range []*served{a, b} {
+		p.holds("/readyz", "discord ok")
+		if err := p.stop(syscall.SIGTERM); err != nil {
+			t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+		}
+		if strings.Contains(p.log(), "level=ERROR") {
+			t.Errorf("the log has an error:\n%s", p.log())
+		}
+	}
+	if n := len(s.FromBot(channel)); n != questions {
+		t.Errorf("%d messages to %d questions", n, questions)
+	}
+	for _, broken := range s.CheckInvariants() {
+		t.Error(broken)
+	}
+}
