@@ -36,5 +36,9 @@
 // document of the current one, and promotes it when none is left behind. The
 // first generation is promoted with its first document.
 //
+// Hands: others may do what takes long, in other processes (package jobs). The
+// run then hands out the documents that need work, and waits; whatever it decides
+// by itself, in between, ends work on a document that was handed out.
+//
 // It does not watch sources and does not run by itself.
 package ingest

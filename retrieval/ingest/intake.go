@@ -36,6 +36,9 @@ func (r *run) readAll(ctx context.Context, out chan<- *job) error {
 			return err
 		}
 		if j == nil {
+			if err := r.settledHere(ctx, it); err != nil {
+				return err
+			}
 			continue
 		}
 		select {
@@ -249,6 +252,10 @@ func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Co
 // enter writes a state on the way.
 func (r *run) enter(rec *catalog.Record, s catalog.State) error {
 	rec.Enter(s, r.options.Now())
+	if r.told != nil {
+		r.told(s)
+		return nil
+	}
 	if err := r.catalog.Put(*rec); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type Options struct {
 	Cache    *Cache                           // of the same embedder; nil: every text is embedded
 	Notes    *notes.Writer                    // says of each chunk what it is about; nil: nobody
 	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
+	Hands    Hands                            // others who extract, embed and publish; nil: this pipeline does
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
 	Limits   bounds.Limits                    // of what one document may unfold to

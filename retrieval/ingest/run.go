@@ -44,7 +44,9 @@ type run struct {
 	before   map[retrieval.DocumentID]retrieval.DocumentInfo // in current at the start
 	left     map[retrieval.DocumentID]bool                   // of before: failed, may pass; they keep current in use
 	promoted bool
-	notes    *notes.Run // nil: none are written
+	handed   map[retrieval.DocumentID]bool // that other hands had a task for at the start
+	told     func(catalog.State)           // of a task: who is told instead of the catalog
+	notes    *notes.Run                    // nil: none are written
 	settled  int
 	settling int // items that are to be settled
 	report   Report
@@ -58,6 +60,9 @@ func (p *Pipeline) start(ctx context.Context, src Source, how How, items []Item)
 		return nil, err
 	}
 	if err := r.reconcile(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.review(ctx); err != nil {
 		return nil, err
 	}
 	r.arrange()
@@ -205,6 +210,14 @@ func (r *run) flow(ctx context.Context) error {
 			return r.each(ctx, r.options.Notes.Concurrency(), parsed, ready, r.annotate)
 		})
 	}
+	own := read
+	if r.options.Hands != nil {
+		own = make(chan *job)
+		g.Go(func() error {
+			defer close(own)
+			return r.handOut(ctx, read, own)
+		})
+	}
 	embedded := make(chan *job, 2)
 	g.Go(func() error {
 		defer close(read)
@@ -212,7 +225,7 @@ func (r *run) flow(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		defer close(parsed)
-		return r.each(ctx, r.options.Workers, read, parsed, r.parse)
+		return r.each(ctx, r.options.Workers, own, parsed, r.parse)
 	})
 	g.Go(func() error {
 		defer close(embedded)

@@ -20,13 +20,19 @@ func TestFence(t *testing.T) {
 		want string // revision that is visible after the worker came back, "" none
 	}{
 		{"nothing happened", func(*testing.T, *Store, *Generation) {}, "r2"},
-		{"given to another", func(t *testing.T, s *Store, g *Generation) { must(t, s.Fence(t.Context(), g.manifest.Name, "doc", "other")) }, "r1"},
+		{"given to another", func(t *testing.T, s *Store, g *Generation) {
+			must(t, s.Fence(t.Context(), g.manifest.Name, "doc", "other"))
+		}, "r1"},
 		{"tried again by another", func(t *testing.T, s *Store, g *Generation) {
 			_, err := s.Under(t.Context(), g.manifest.Name, "doc", "token", 2)
 			must(t, err)
 		}, "r1"},
-		{"finished", func(t *testing.T, s *Store, g *Generation) { must(t, s.Unfence(t.Context(), g.manifest.Name, "doc", "token")) }, "r1"},
-		{"another's fence is not ended", func(t *testing.T, s *Store, g *Generation) { must(t, s.Unfence(t.Context(), g.manifest.Name, "doc", "toke")) }, "r2"},
+		{"finished", func(t *testing.T, s *Store, g *Generation) {
+			must(t, s.Unfence(t.Context(), g.manifest.Name, "doc", "token"))
+		}, "r1"},
+		{"another's fence is not ended", func(t *testing.T, s *Store, g *Generation) {
+			must(t, s.Unfence(t.Context(), g.manifest.Name, "doc", "toke"))
+		}, "r2"},
 		{"another document was removed", func(t *testing.T, _ *Store, g *Generation) { must(t, g.Remove(t.Context(), "doc2")) }, "r2"},
 		{"removed", func(t *testing.T, _ *Store, g *Generation) { must(t, g.Remove(t.Context(), "doc")) }, ""},
 		{"opened to fewer", func(t *testing.T, _ *Store, g *Generation) {

@@ -43,8 +43,9 @@ type Server struct {
 	Address string // host:port
 	Dir     string // its data
 
-	cmd *exec.Cmd
-	out bytes.Buffer
+	args []string
+	cmd  *exec.Cmd
+	out  bytes.Buffer
 }
 
 var shared struct {
@@ -121,24 +122,38 @@ func Start(dir string, args ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Address: "127.0.0.1:" + port, Dir: dir}
-	all := []string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"}
+	s.args = []string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"}
 	switch {
 	case len(args) > 0 && args[0] == WithoutEngine:
 		args = args[1:]
 	case !slices.Contains(args, "--loadmodule"):
-		all = append(all, "--loadmodule", filepath.Join(bin, "redisearch.so"), "ON_TIMEOUT", "FAIL", "FORK_GC_CLEAN_THRESHOLD", "0")
+		s.args = append(s.args, "--loadmodule", filepath.Join(bin, "redisearch.so"), "ON_TIMEOUT", "FAIL", "FORK_GC_CLEAN_THRESHOLD", "0")
 	}
-	s.cmd = exec.Command(filepath.Join(bin, "redis-server"), append(all, args...)...)
+	s.args = append(s.args, args...)
+	return s, s.start(filepath.Join(bin, "redis-server"))
+}
+
+func (s *Server) start(program string) error {
+	s.cmd = exec.Command(program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := await(s.Address, time.Now().Add(Patience)); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("%w; its log:\n%s", err, s.out.String())
+		return fmt.Errorf("%w; its log:\n%s", err, s.out.String())
 	}
-	return s, nil
+	return nil
+}
+
+// Restart kills the server and starts it again, under the same address.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	if err := s.start(s.cmd.Path); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Module is the path of the cached Query Engine, for servers with other
