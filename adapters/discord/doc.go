@@ -16,6 +16,7 @@
 //	receive.go      visibility, claim, first response
 //	answer.go       the answer, its parts, threads, and what outlives the token
 //	mention.go      questions in messages
+//	upload.go       files in direct messages -> bot/shelf
 //	button.go       sources, feedback, a human
 //	share.go        a private answer posted to its channel
 //	language.go     our own texts in the reader's language
@@ -41,5 +42,6 @@
 // conversations; it suggests nothing while somebody types, opens no modal and
 // uses no second kind of components; it does not take back what it posted when
 // a right ends, since buttons check the right of that moment; earlier
-// questions are no context for later ones; its texts are in English and Korean.
+// questions are no context for later ones; it takes no files in channels, for
+// they have no principal that an access list could name; its texts are in English and Korean.
 package discord

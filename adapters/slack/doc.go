@@ -14,12 +14,14 @@
 //	progress.go  the sign that a question is worked on
 //	press.go     buttons and shortcuts
 //	command.go   /ask and /footnote
+//	upload.go    files that people post -> bot/shelf
+//	channel.go   channels whose threads are documents -> package threads
 //	client.go    the Web API, and what its errors mean
 //	scopes.go    scopes and events with their reasons, the manifest
 //	check.go     what footnote doctor asks
 //
 // Package event reads deliveries, package directory knows people and rooms,
-// package render lays replies out.
+// package render lays replies out, package threads turns threads into documents.
 //
 // SECURITY: identities come from ids that Slack vouches for, never from names
 // or from what a button carries. Where a reply may be read is decided before
@@ -40,8 +42,10 @@
 //   - Keep answers to give them again: each is made within its asker's rights.
 //   - Send the part of an answer that a room may not read by itself: a refusal
 //     there offers "Ask in a direct message", always.
-//   - Read files, or a mention in a forwarded file's comment that Slack sends as
-//     a message only: that needs message.channels.
+//   - Read the files of a question, or a mention in a forwarded file's comment
+//     that Slack sends as a message only: that needs message.channels.
+//   - Take files from group conversations, or those of an earlier message that
+//     somebody else says "add this" to.
 //   - Judge other apps in a channel: they read replies too, and whoever
 //     installs them decides that.
 package slack
