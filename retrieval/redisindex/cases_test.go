@@ -15,7 +15,7 @@ func TestCases_P3_P4_P5_R1_NamesOfGroups(t *testing.T) {
 	t.Parallel()
 	names := []string{
 		"acme", "victim", "acme|victim", "a}", `a\`, `\`, `a\|b`, "a|b", "a", "b", "a,b", "HR", "hr", "Hr", "will", "is x", "is", "x",
-		" a", "a ", "*", "a*", "$p0", "@acl", "-a", "~a", "%a%", "'a'", `"a"`, "(a)", "{a}", "[1 2]", "a;b", "a:b", "é", "e\u0301", strings.Repeat("x", 300), strings.Repeat("x", 301),
+		" a", "a ", "*", "a*", "$p0", "@acl", "-a", "~a", "%a%", "'a'", `"a"`, "(a)", "{a}", "[1 2]", "a;b", "a:b", "é", strings.Repeat("x", 300), strings.Repeat("x", 301),
 	}
 	g := create(t, openStore(t, Options{}))
 	for _, n := range names {

@@ -229,7 +229,7 @@ func TestNoClauseVanishes(t *testing.T) {
 	}
 }
 
-func TestClientOfTheOlderProtocol(t *testing.T) {
+func TestCase_R9_ClientOfTheOlderProtocol(t *testing.T) {
 	t.Parallel()
 	settings, err := redis.ParseURL(redistest.URL(t))
 	must(t, err)

@@ -46,9 +46,9 @@ func fill(t testing.TB, g *Generation, n int) {
 	must(t, err)
 }
 
-// TestTimeoutsAreErrors: a query that the server gives up is an error that says
+// TestCase_R7_TimeoutsAreErrors: a query that the server gives up is an error that says
 // to try again, whatever the server's policy; never a result without hits.
-func TestTimeoutsAreErrors(t *testing.T) {
+func TestCase_R7_TimeoutsAreErrors(t *testing.T) {
 	t.Parallel()
 	module, err := redistest.Module()
 	if err != nil {
@@ -261,9 +261,9 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// TestSwitchUnderQuestions: while the alias goes there and back, each search
+// TestCase_R14_SwitchUnderQuestions: while the alias goes there and back, each search
 // answers from one generation, the one that it opened.
-func TestSwitchUnderQuestions(t *testing.T) {
+func TestCase_R14_SwitchUnderQuestions(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Options{})
 	var all []*Generation
