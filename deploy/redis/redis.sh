@@ -8,6 +8,7 @@
 # usage: deploy/redis/redis.sh get      put the two files into the cache
 #        deploy/redis/redis.sh start    get, start on a free port, print the address
 #        deploy/redis/redis.sh stop     stop what start started
+#        deploy/redis/redis.sh run COMMAND…   run a command beside an empty one, at FOOTNOTE_REDIS_URL
 #
 # Its data lie in .cache/redis/data and outlive a stop. FOOTNOTE_REDIS_PORT
 # sets the port.
@@ -109,7 +110,17 @@ stop() {
 	say "stopped"
 }
 
+run() {
+	data=$(mktemp -d)
+	trap 'stop >/dev/null; rm -rf "$data"' EXIT
+	trap 'exit 130' INT TERM HUP
+	unset FOOTNOTE_REDIS_PORT
+	start
+	FOOTNOTE_REDIS_URL=redis://127.0.0.1:$(cat "$data/port") "$@"
+}
+
 case ${1:-} in
+run) shift; run "$@" ;;
 get | start | stop) "$1" ;;
-*) die "usage: redis.sh get|start|stop" ;;
+*) die "usage: redis.sh get|start|stop|run" ;;
 esac

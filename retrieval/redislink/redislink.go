@@ -299,7 +299,7 @@ func Unavailable(err error) bool {
 	switch {
 	case err == nil || errors.Is(err, redis.Nil) || errors.Is(err, redis.TxFailedErr) || errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled):
 		return false
-	case errors.Is(err, ErrOpen) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout):
+	case errors.Is(err, ErrOpen) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted):
 		return true
 	case errors.As(err, &answer):
 		for _, p := range passing {

@@ -6,7 +6,10 @@
 // Its one idea: it uses the built program as anybody would, and nothing else,
 // so that what it shows is what a newcomer gets.
 //
-// usage: demo PROGRAM (from the top of the source tree)
+// With the address of a Redis it shows the same exchanges on that, for make
+// demo-redis, and holds them to those on the embedded index: they are identical.
+//
+// usage: demo PROGRAM [REDIS] (from the top of the source tree)
 package main
 
 import (
@@ -17,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"golang.org/x/term"
@@ -66,21 +70,31 @@ type reply struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demo PROGRAM")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: demo PROGRAM [REDIS]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1], strings.Join(os.Args[2:], "")); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string) error {
+// run shows the exchanges, on a Redis if there is an address.
+func run(program, redis string) error {
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	for _, v := range [][2]string{{"FOOTNOTE_DATA", data}, {"FOOTNOTE_PEOPLE", people}} {
+	settings := [][2]string{{"FOOTNOTE_DATA", data}, {"FOOTNOTE_PEOPLE", people}, {"FOOTNOTE_INDEX", "embedded"}}
+	var embedded []map[string]any
+	if redis != "" {
+		var err error
+		if embedded, err = aside(program, settings); err != nil {
+			return err
+		}
+		settings = append(settings[:2], [2]string{"FOOTNOTE_INDEX", "redis"}, [2]string{"FOOTNOTE_REDIS_URL", redis})
+	}
+	for _, v := range settings {
 		if err := os.Setenv(v[0], v[1]); err != nil {
 			return err
 		}
@@ -98,7 +112,62 @@ func run(program string) error {
 	if err := check(program); err != nil {
 		return err
 	}
+	if redis != "" {
+		if err := identical(program, embedded); err != nil {
+			return err
+		}
+	}
 	return prompt(program)
+}
+
+// aside takes the documents into an embedded index and returns the replies.
+func aside(program string, settings [][2]string) ([]map[string]any, error) {
+	for _, v := range settings {
+		if err := os.Setenv(v[0], v[1]); err != nil {
+			return nil, err
+		}
+	}
+	if out, err := exec.Command(program, "ingest", documents).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("ingestion into the embedded index: %w\n%s", err, out)
+	}
+	return replies(program)
+}
+
+// identical holds the replies to those of the embedded index.
+func identical(program string, embedded []map[string]any) error {
+	here, err := replies(program)
+	if err != nil {
+		return err
+	}
+	for i, e := range exchanges {
+		if !reflect.DeepEqual(here[i], embedded[i]) {
+			return fmt.Errorf("%s asked %q: on Redis the reply is\n%v\non the embedded index\n%v", e.As, e.Text, here[i], embedded[i])
+		}
+	}
+	fmt.Printf("All %d replies are those of the embedded index, field by field.\n", len(exchanges))
+	return nil
+}
+
+// replies are the replies to all questions, without what differs between any
+// two runs.
+func replies(program string) ([]map[string]any, error) {
+	out, err := batch(program)
+	if err != nil {
+		return nil, err
+	}
+	var all []map[string]any
+	lines := json.NewDecoder(bytes.NewReader(out))
+	for range exchanges {
+		var r map[string]any
+		if err := lines.Decode(&r); err != nil {
+			return nil, err
+		}
+		for _, field := range []string{"trace", "ms", "generation"} {
+			delete(r, field)
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // show runs the program where the reader sees it, and returns its exit code.
@@ -144,17 +213,9 @@ func (e exchange) code() int {
 // check asks all questions again, as a batch in JSON, and verifies outcomes,
 // documents and quotes.
 func check(program string) error {
-	var in bytes.Buffer
-	for _, e := range exchanges {
-		if err := json.NewEncoder(&in).Encode(e); err != nil {
-			return err
-		}
-	}
-	cmd := exec.Command(program, "ask", "--batch", "-", "--json")
-	cmd.Stdin, cmd.Stderr = &in, os.Stderr
-	out, err := cmd.Output()
+	out, err := batch(program)
 	if err != nil {
-		return fmt.Errorf("asking as a batch: %w", err)
+		return err
 	}
 	quotes := 0
 	lines := json.NewDecoder(bytes.NewReader(out))
@@ -175,6 +236,23 @@ func check(program string) error {
 	}
 	fmt.Printf("\nAll %d exchanges are as expected; %d quotes stand verbatim at their places.\n", len(exchanges), quotes)
 	return nil
+}
+
+// batch asks all questions at once and returns the replies as JSON.
+func batch(program string) ([]byte, error) {
+	var in bytes.Buffer
+	for _, e := range exchanges {
+		if err := json.NewEncoder(&in).Encode(e); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command(program, "ask", "--batch", "-", "--json")
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking as a batch: %w", err)
+	}
+	return out, nil
 }
 
 // holds compares a reply with what is expected.
