@@ -71,6 +71,7 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 	if s.Desk, err = desk.New(desk.Options{
 		Ledger: s.Ledger, Budget: s.budget(), Workers: s.c.Serve.Workers, Queue: s.c.Serve.Queue, PerAsker: s.c.Serve.PerAsker, PerRoom: s.c.Serve.PerRoom, Log: s.log,
 		Deadline: time.Duration(s.c.Serve.Deadline) * time.Second, Grace: time.Duration(s.c.Serve.Grace) * time.Second,
+		Lease: time.Duration(s.c.Serve.Lease) * time.Second,
 	}); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ type Config struct {
 		PerRoom  int // that may wait or run for one room
 		Deadline int // seconds for one question
 		Grace    int // seconds to finish at a shutdown
+		Lease    int // seconds after which another replica takes over what one left unfinished
 	}
 
 	File string // the file that was read, "" if none
@@ -116,7 +117,7 @@ func Default() Config {
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"
 	c.Serve.Workers, c.Serve.Queue, c.Serve.Deadline, c.Serve.Grace = 4, 1000, 120, 20
-	c.Serve.PerAsker, c.Serve.PerRoom = 10, 100
+	c.Serve.PerAsker, c.Serve.PerRoom, c.Serve.Lease = 10, 100, 120
 	return c
 }
 
@@ -150,6 +151,7 @@ func (c *Config) settings() []setting {
 		whole("serve.per_room", &c.Serve.PerRoom, 1, 10_000),
 		whole("serve.deadline", &c.Serve.Deadline, 5, 600),
 		whole("serve.grace", &c.Serve.Grace, 1, 300),
+		whole("serve.lease", &c.Serve.Lease, 5, 600),
 	}, slices.Concat(c.Ingest.Extract.settings(), c.Notes.settings(), c.Slack.settings(), c.Redis.settings(), c.Discord.settings(), c.Uploads.settings(), c.pushSettings())...)
 }
 
