@@ -71,10 +71,8 @@ func (a *Adapter) open(ctx context.Context, in *interaction, answer ledger.Answe
 	if err != nil || !ok {
 		return a.say(ctx, in, sayNoSource)
 	}
-	var who acl.Identity
-	if in.inGuild() {
-		who = a.dir.identity(in.Guild, in.account(), in.Member.Roles, !in.Member.Pending)
-	} else if who, err = a.dir.identify(ctx, direct, in.account(), a.c.Recheck); err != nil {
+	who, err := a.who(ctx, in)
+	if err != nil {
 		a.d.Log.Warn("a person could not be identified", "error", err)
 		return a.say(ctx, in, sayNoSource)
 	}
@@ -127,12 +125,12 @@ func (a *Adapter) human(ctx context.Context, in *interaction, id, presser string
 }
 
 // about answers /footnote. Only the person sees it.
-func (a *Adapter) about(ctx context.Context, in *interaction, what string) error {
-	switch what {
+func (a *Adapter) about(ctx context.Context, in *interaction, what option) error {
+	switch what.Name {
 	case "help":
 		return a.say(ctx, in, help)
 	case "status":
-		return a.say(ctx, in, a.statusText(in.Locale))
+		return a.say(ctx, in, a.status(ctx, in, strings.TrimSpace(text(what.Options, "document"))))
 	case "why":
 		return a.why(ctx, in)
 	}
@@ -143,8 +141,39 @@ const help = `I answer questions from your organisation's documents, with number
 - /ask question: everybody here sees the answer, made only from documents that everybody here may read.
 - /ask with private: true, or a direct message: only you see it, and it may use everything that you may read.
 - Apps > Ask footnote on a message: a private answer about that message.
+- /footnote status: how I and the documents are doing; with a document, how that one stands.
 - /footnote why: what became of your latest questions.
 - The buttons under an answer show its sources, if you may read them.`
+
+// who is the person of an interaction, by the roles that came with it.
+func (a *Adapter) who(ctx context.Context, in *interaction) (acl.Identity, error) {
+	if in.inGuild() {
+		return a.dir.identity(in.Guild, in.account(), in.Member.Roles, !in.Member.Pending), nil
+	}
+	return a.dir.identify(ctx, direct, in.account(), a.c.Recheck)
+}
+
+// status says how the bot and the documents stand, or one document.
+//
+// SECURITY: by the rights that the person has now, for the person alone.
+func (a *Adapter) status(ctx context.Context, in *interaction, document string) string {
+	if a.d.Standing == nil {
+		return a.statusText(in.Locale)
+	}
+	var said string
+	who, err := a.who(ctx, in)
+	if err == nil || errors.Is(err, acl.ErrUnknown) { // an unknown person may read nothing
+		said, err = a.d.Standing.Text(ctx, who, document)
+	}
+	if err != nil {
+		a.d.Log.Warn("how documents stand could not be said", "error", err)
+		said = "How the documents stand cannot be said right now. Please try again in a moment."
+	}
+	if document != "" {
+		return said
+	}
+	return a.statusText(in.Locale) + "\n" + said
+}
 
 func (a *Adapter) statusText(locale string) string {
 	h := a.d.Desk.Health()

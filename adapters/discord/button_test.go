@@ -97,6 +97,16 @@ func TestFootnoteCommands(t *testing.T) {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}
+	for document, want := range map[string]string{"": `: ""`, "leave.md": `: "leave.md"`} {
+		options := map[string]any{}
+		if document != "" {
+			options["document"] = document
+		}
+		m := r.Command(x.bob, x.open, "footnote status", options).WaitAnswer()
+		if m.EphemeralTo != x.bob || !strings.Contains(m.Content, want) || !strings.Contains(m.Content, "user/"+x.bob) || strings.Contains(m.Content, "I am here") != (document == "") {
+			t.Errorf("status of %q: %+v", document, m)
+		}
+	}
 	if m := r.Command(x.bob, x.open, "footnote why", nil).WaitAnswer(); strings.Contains(m.Content, "answered") {
 		t.Errorf("somebody else's questions: %s", m.Content)
 	}

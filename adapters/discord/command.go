@@ -55,6 +55,8 @@ type commandOption struct {
 	Description string `json:"description"`
 	Required    bool   `json:"required"`
 	MaxLength   int    `json:"max_length,omitempty"`
+	// Options are those of a subcommand.
+	Options []commandOption `json:"options,omitempty"`
 }
 
 // commands is the table of all commands: servers and direct messages with the
@@ -68,7 +70,9 @@ func commands() []command {
 			{Type: optionBool, Name: "private", Description: "Show the answer to me alone, from everything I may read"},
 		}},
 		{Name: footnoteCommand, Type: kindChat, Description: "About this bot", Contexts: in, Installs: by, Options: []commandOption{
-			{Type: optionSub, Name: "status", Description: "Is the bot working?"},
+			{Type: optionSub, Name: "status", Description: "Is the bot working, and how do the documents stand?", Options: []commandOption{
+				{Type: optionString, Name: "document", Description: "One document: its id, path, file name or title", MaxLength: 512},
+			}},
 			{Type: optionSub, Name: "help", Description: "What can I ask, and who sees the answer?"},
 			{Type: optionSub, Name: "why", Description: "What became of my latest questions?"},
 		}},

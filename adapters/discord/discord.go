@@ -99,8 +99,16 @@ type Deps struct {
 	Desk    *desk.Desk
 	Files   uploads.Keeper   // of files that people post; nil: none are taken, whatever Uploads says
 	Notices *uploads.Notices // needed with Files
-	Log     *slog.Logger
-	Now     func() time.Time
+	// Standing says how documents stand; nil: /footnote status says nothing of them.
+	Standing standing
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// standing says to the asker alone how the documents stand that the asker may
+// read, or one of them.
+type standing interface {
+	Text(ctx context.Context, asker acl.Identity, document string) (string, error)
 }
 
 // Opening makes Deps.Open of a bot.

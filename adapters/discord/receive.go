@@ -119,7 +119,7 @@ func (a *Adapter) route(ctx context.Context, in *interaction) error {
 		// The message is what its reader asks about: the answer is private.
 		return a.ask(ctx, in, in.data.Resolved.Messages[in.data.Target].Content, true)
 	case in.Type == typeCommand && in.data.Name == footnoteCommand && len(in.data.Options) == 1:
-		return a.about(ctx, in, in.data.Options[0].Name)
+		return a.about(ctx, in, in.data.Options[0])
 	case in.Type == typeComponent:
 		if answer, what, ok := render.Pressed(in.data.CustomID); ok {
 			return a.pressed(ctx, in, answer, what)

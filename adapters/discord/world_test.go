@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -161,6 +162,13 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
+// board says who asks for what.
+type board struct{}
+
+func (board) Text(_ context.Context, asker acl.Identity, document string) (string, error) {
+	return fmt.Sprintf("Board for %v: %q", asker.Principals(), document), nil
+}
+
 type setting struct {
 	config  func(*Config)
 	desk    func(*desk.Options)
@@ -226,7 +234,7 @@ func newRig(t *testing.T, x *town, s setting) *rig {
 		t.Fatal(err)
 	}
 	r.desk = d
-	deps := Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: r.ledger, Desk: d, Log: log, Now: s.now}
+	deps := Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: r.ledger, Desk: d, Standing: board{}, Log: log, Now: s.now}
 	r.keep(s, &deps)
 	a, err := New(c, deps)
 	if err != nil {

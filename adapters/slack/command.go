@@ -2,10 +2,12 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"footnote/acl"
 	"footnote/adapters/slack/event"
 	"footnote/adapters/slack/render"
 	"footnote/bot"
@@ -95,14 +97,41 @@ func (a *Adapter) onAsk(ctx context.Context, c event.Command) any {
 }
 
 func (a *Adapter) onFootnote(ctx context.Context, c event.Command) string {
-	word, _, _ := strings.Cut(strings.ToLower(event.Clean(c.Text, "")), " ")
-	switch word {
+	word, rest, _ := strings.Cut(event.Clean(c.Text, ""), " ")
+	switch strings.ToLower(word) {
 	case "status":
-		return a.statusLine()
+		return a.status(ctx, c.User, strings.TrimSpace(rest))
 	case "why":
 		return a.why(ctx, c.User)
 	}
 	return render.HelpText(a.c.Name)
+}
+
+// standingTime is what an acknowledgement leaves for looking at documents.
+const standingTime = 2 * time.Second
+
+// status says how the bot and the documents stand, or one document.
+//
+// SECURITY: by the rights that the person has now, for the person alone.
+func (a *Adapter) status(ctx context.Context, user, document string) string {
+	if a.d.Standing == nil {
+		return a.statusLine()
+	}
+	ctx, cancel := context.WithTimeout(ctx, standingTime)
+	defer cancel()
+	var text string
+	who, err := a.Directory().Identify(ctx, user)
+	if err == nil || errors.Is(err, acl.ErrUnknown) { // an unknown person may read nothing
+		text, err = a.d.Standing.Text(ctx, who, document)
+	}
+	if err != nil {
+		a.log.Warn("how documents stand could not be said", "error", err)
+		text = "How the documents stand cannot be said right now. Please try again in a moment."
+	}
+	if document != "" {
+		return text
+	}
+	return a.statusLine() + "\n" + text
 }
 
 // statusLine says in a few words how the bot is doing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"slices"
 	"strings"
 	"testing"
@@ -350,6 +351,19 @@ func TestFootnoteCommand(t *testing.T) {
 	for text, want := range map[string]string{"": "/ask", "help": "/ask", "status": "connected", "why": "answered", "nonsense": "/ask"} {
 		if ack := string(s.Slash("U0ADA", "C0GENERAL", "/footnote", text).Wait()); !strings.Contains(ack, want) || strings.Contains(ack, "vacation") {
 			t.Errorf("%q: %s", text, ack)
+		}
+	}
+	var said struct{ Type, Text string }
+	for text, want := range map[string]string{"status": "connected", "Status  Leave & Pay.md ": "Leave & Pay.md"} {
+		raw := s.Slash("U0CYD", "C0GENERAL", "/footnote", text).Wait()
+		if err := json.Unmarshal(raw, &struct {
+			Type *string `json:"response_type"`
+			Text *string `json:"text"`
+		}{&said.Type, &said.Text}); err != nil {
+			t.Fatal(err)
+		}
+		if said.Type != "ephemeral" || !strings.Contains(html.UnescapeString(said.Text), want) || !strings.Contains(said.Text, "user/U0CYD") {
+			t.Errorf("%q: %s", text, raw)
 		}
 	}
 	if ack := string(s.Slash("U0CYD", "C0GENERAL", "/footnote", "why").Wait()); !strings.Contains(ack, "no question from you") {

@@ -128,7 +128,7 @@ func Manifest() string {
 	p("      should_escape: true")
 	p("    - command: /footnote")
 	p("      description: Help, status, and what became of your questions")
-	p("      usage_hint: help, status or why")
+	p("      usage_hint: help, status, status DOCUMENT or why")
 	p("      should_escape: true")
 	p("  shortcuts:")
 	p("    - name: Ask footnote about this message")

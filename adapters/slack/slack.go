@@ -110,9 +110,17 @@ type Deps struct {
 	Files   shelf.Keeper   // of files that people post; nil: none are taken, whatever Uploads says
 	Notices *shelf.Notices // needed with Files
 	Sources []Source       // channels whose threads are documents
-	Log     *slog.Logger
-	Now     func() time.Time
-	After   func(time.Duration) <-chan time.Time // until a status is refreshed
+	// Standing says how documents stand; nil: /footnote status says nothing of them.
+	Standing standing
+	Log      *slog.Logger
+	Now      func() time.Time
+	After    func(time.Duration) <-chan time.Time // until a status is refreshed
+}
+
+// standing says to the asker alone how the documents stand that the asker may
+// read, or one of them.
+type standing interface {
+	Text(ctx context.Context, asker acl.Identity, document string) (string, error)
 }
 
 // Adapter is the bot in one Slack workspace. It is safe for concurrent use.

@@ -257,7 +257,7 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources}
+	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources, Standing: board{}}
 	notices := p.shelf(&deps)
 	p.adapter, err = slack.New(p.c, deps)
 	if err != nil {
@@ -470,4 +470,11 @@ func renew(ctx context.Context, s *slacktest.Server) (string, error) {
 	}
 	err = json.NewDecoder(resp.Body).Decode(&out)
 	return out.Token, err
+}
+
+// board says who asks for what.
+type board struct{}
+
+func (board) Text(_ context.Context, asker acl.Identity, document string) (string, error) {
+	return fmt.Sprintf("Board for %v: <%s>", asker.ID(), document), nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"archive/zip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,6 +89,16 @@ func (p *pusher) settled(id, state string) map[string]any {
 		}
 		if time.Now().After(late) {
 			p.t.Fatalf("%s never was %s:\n%s\n%s", id, state, body, p.log())
+		}
+	}
+}
+
+// eventually waits for something that ingestion does.
+func (p *pusher) eventually(what string, is func() bool) {
+	p.t.Helper()
+	for late := time.Now().Add(2 * time.Minute); !is(); {
+		if time.Now().After(late) {
+			p.t.Fatalf("it never came: %s\n%s", what, p.log())
 		}
 	}
 }
@@ -188,6 +200,43 @@ func TestServe_PushedDocumentsAndTheOperator(t *testing.T) {
 	if out := command("docs"); strings.Count(out, "push:/") != 4 {
 		t.Errorf("docs:\n%s", out)
 	}
+	out, err := program(t, "", "sync", "--config", file).CombinedOutput()
+	if code := exitCode(err); code != 3 || !strings.Contains(string(out), "push:") {
+		t.Errorf("sync without sources: %d\n%s", code, out)
+	}
+	status, said := p.send("PUT", "/v1/documents/b.md", pushSecret, "group:it", "Text of b.\n")
+	p.wants("b for others", 202, status, said)
+	p.settled("b.md", "published")
+	if out := command("sla"); !regexp.MustCompile(`access +1 changes`).MatchString(out) {
+		t.Errorf("sla after one change of access:\n%s", out)
+	}
+	var files strings.Builder
+	z := zip.NewWriter(&files)
+	f, err := z.Create("pay.md")
+	if err == nil {
+		_, err = f.Write([]byte("# Pay\n\nPay comes on the twenty-fifth.\n"))
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	status, said = p.send("PUT", "/v1/documents/files.zip", pushSecret, "group:hr", files.String())
+	p.wants("put an archive", 202, status, said)
+	p.settled("files.zip", "published")
+	p.eventually("its member is published", func() bool {
+		_, said = p.send("GET", "/v1/documents/files.zip", pushSecret, "", "")
+		return strings.Contains(said, `"chunks":1}]`)
+	})
+	if !strings.Contains(said, `"members":[{"path":"pay.md","state":"published","retryable":false,"chunks":1}]`) {
+		t.Errorf("an archive:\n%s", said)
+	}
+	if code, out := p.ask("ada", "On which day does pay come?"); code != 0 || !strings.Contains(out, `"push:/files.zip/pay.md"`) {
+		t.Errorf("asked for what the archive holds: %d %s", code, out)
+	}
+	status, said = p.send("DELETE", "/v1/documents/files.zip", pushSecret, "", "")
+	p.wants("delete the archive", 204, status, said)
+	if code, out := p.ask("ada", "On which day does pay come?"); strings.Contains(out, "twenty-fifth") {
+		t.Errorf("asked for what the deleted archive held: %d %s", code, out)
+	}
 	command("docs", "rm", "push:/a.md")
 	if status, body := p.send("GET", "/v1/documents/a.md", pushSecret, "", ""); status != 410 {
 		t.Errorf("get of what the operator removed: %d %s", status, body)
@@ -202,9 +251,7 @@ func TestServe_PushedDocumentsAndTheOperator(t *testing.T) {
 			t.Errorf("get of %s after the restart: %d %s", id, status, body)
 		}
 	}
-	if out := command("docs"); strings.Count(out, "push:/") != 2 {
-		t.Errorf("docs after the removals:\n%s", out)
-	}
+	p.eventually("docs lists the two that are left", func() bool { return strings.Count(command("docs"), "push:/") == 2 })
 }
 
 var readmeBlock = regexp.MustCompile(`(?s)## Other systems\n.*?\n    (api=.*?)\n\n`)

@@ -83,7 +83,7 @@ func HelpText(name string) string {
 		"- In a direct message: write the question. I use everything that you may read.",
 		"- /ask with a question: only you see the answer.",
 		"- On a message, under its menu: Ask footnote about this message.",
-		"- /footnote status and /footnote why: how I am doing, and what became of your questions.",
+		"- /footnote status and /footnote why: how I and the documents are doing, and what became of your questions. /footnote status DOCUMENT: how one document stands.",
 		"Press a source's button to see the passage in its document.",
 	}, "\n")
 }

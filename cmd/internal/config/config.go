@@ -36,6 +36,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"footnote/acl"
 )
 
 // Config is everything that can be set. Paths are absolute.
@@ -68,13 +70,17 @@ type Config struct {
 	}
 	Ingest struct {
 		MaxMegabytes int // greatest size of a file
+		Workers      int // documents of others' that a process takes in at once, on a Redis
 		Extract      Extract
 	}
 	Notes    Notes
 	Sources  []Source
 	Channels []Channel // sources that are channels
 	Uploads  Uploads
-	Sync     struct {
+	// Operators are told in a chat of documents without settled access and of
+	// the troubles of sources; zero: nobody.
+	Operators acl.List
+	Sync      struct {
 		Interval   int // seconds between full passes over a source
 		MaxRemoved int // greatest share of a source that is removed unasked, in percent; 100: no bound
 	}
@@ -110,7 +116,7 @@ func Default() Config {
 	c.Search.Depth, c.Search.Rerank = 100, 25
 	c.Answer.Sources, c.Answer.Sentences = 4, 3
 	c.Chunk.Strategy, c.Chunk.Tokens = "structural", 500
-	c.Ingest.MaxMegabytes = 50
+	c.Ingest.MaxMegabytes, c.Ingest.Workers = 50, 2
 	c.Ingest.Extract = defaultExtract
 	c.Uploads = defaultUploads
 	c.Notes = defaultNotes
@@ -139,10 +145,15 @@ func (c *Config) settings() []setting {
 		choice("chunk.strategy", &c.Chunk.Strategy, "structural", "A", "B", "C", "D", "E", "F"),
 		whole("chunk.tokens", &c.Chunk.Tokens, 50, 508),
 		whole("ingest.max_megabytes", &c.Ingest.MaxMegabytes, 1, 64),
+		whole("ingest.workers", &c.Ingest.Workers, 0, 64),
 		whole("sync.interval", &c.Sync.Interval, 1, 86_400),
 		whole("sync.max_removed", &c.Sync.MaxRemoved, 0, 100),
 		choice("log.level", &c.Log.Level, "debug", "info", "warn", "error"),
 		choice("log.format", &c.Log.Format, "text", "json"),
+		{path: "operators", list: true, accepts: "who is told in a chat what is wrong with documents: slack:TEAM:usergroup/ID, discord:SERVER:role/ID, group:NAME or an e-mail address", set: func(v, _ string) (err error) {
+			c.Operators, err = acl.ParseList(strings.Split(v, ","))
+			return err
+		}},
 		listen("web.listen", &c.Web.Listen),
 		address("web.public_url", &c.Web.PublicURL),
 		whole("serve.workers", &c.Serve.Workers, 1, 64),
