@@ -87,14 +87,14 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 			c.Personal = s.viewer.Link
 		}
 		if s.Slack, err = slack.New(c, slack.Deps{
-			Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Files: s.files(), Notices: s.notices, Sources: s.slackSources(), Log: s.log,
+			Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Files: s.files(), Notices: s.notices, Sources: s.slackSources(), Standing: s.standing(), Log: s.log,
 		}); err != nil {
 			return err
 		}
 		s.Ingester.trouble = s.Slack.Trouble
 	}
 	if p.Discord != nil {
-		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Files: s.files(), Notices: s.notices, Log: s.log.With("platform", discord.Platform)}
+		deps := discord.Deps{Handle: s.Bot.Handle, Open: discord.Opening(s.Bot), Ledger: s.Ledger, Desk: s.Desk, Files: s.files(), Notices: s.notices, Standing: s.standing(), Log: s.log.With("platform", discord.Platform)}
 		c := discordConfig(s.c, *p.Discord)
 		if s.viewer != nil {
 			c.Personal = s.viewer.Link
