@@ -39,8 +39,9 @@ type Task struct {
 	ID       retrieval.DocumentID `json:"id"`
 	Path     string               `json:"path"`
 	Revision retrieval.Revision   `json:"revision"`
-	Rules    []string             `json:"rules,omitempty"` // the access list that its source's rules give
-	Name     string               `json:"name,omitempty"`  // these as in Content
+	Rules    []string             `json:"rules,omitempty"`  // the access list that its source's rules give
+	Bounds   bool                 `json:"bounds,omitempty"` // its front matter names nobody else
+	Name     string               `json:"name,omitempty"`   // these as in Content
 	Title    string               `json:"title,omitempty"`
 	Link     string               `json:"link,omitempty"`
 	Modified time.Time            `json:"modified"`
@@ -82,14 +83,14 @@ type Done struct {
 // handedOut is how many tasks of a run are under way at once.
 const handedOut = 32
 
-// handOut gives jobs of in to other hands, and waits for them. Those whose
-// source bounds access go on to own: what bounds it is here alone.
+// handOut gives jobs of in to other hands, and waits for them. What is this
+// pipeline's own goes on to own.
 func (r *run) handOut(ctx context.Context, in <-chan *job, own chan<- *job) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range handedOut {
 		g.Go(func() error {
 			for j := range in {
-				if r.bounds(j.rec.Path) {
+				if r.options.Own(j.rec.Path) {
 					select {
 					case <-ctx.Done():
 						return ctx.Err()
@@ -130,7 +131,7 @@ func (r *run) handOver(ctx context.Context, j *job) error {
 
 func (r *run) task(j *job) Task {
 	t := Task{
-		ID: j.rec.ID, Path: j.rec.Path, Revision: j.rec.Revision, Rules: texts(j.item.Access),
+		ID: j.rec.ID, Path: j.rec.Path, Revision: j.rec.Revision, Rules: texts(j.item.Access), Bounds: r.bounds(j.rec.Path),
 		Name: j.content.Name, Title: j.content.Title, Link: j.content.Link, Modified: j.content.Modified.UTC(),
 		Generation: r.targetName, Served: map[string][]string{},
 	}
@@ -221,7 +222,7 @@ func (r *run) forget(ctx context.Context, id retrieval.DocumentID) error {
 // SECURITY: every change is made through open, so that none comes after the
 // run's own decision about the document.
 func (p *Pipeline) Work(ctx context.Context, t Task, data []byte, open func(generation string) (retrieval.Generation, error), told func(catalog.State)) (Done, error) {
-	r := &run{Pipeline: p, src: elsewhere{t.Path}, told: told, promoted: true}
+	r := &run{Pipeline: p, src: elsewhere{t.Path, t.Bounds}, told: told, promoted: true}
 	if err := r.stand(t, open); err != nil {
 		return Done{}, err
 	}
@@ -296,7 +297,13 @@ func (j *job) undone(ctx context.Context, err error) (Done, error) {
 }
 
 // elsewhere is the source of a task, which is another process's.
-type elsewhere struct{ path string }
+type elsewhere struct {
+	path   string
+	bounds bool
+}
+
+// BoundsAccess is as at the source.
+func (e elsewhere) BoundsAccess(string) bool { return e.bounds }
 
 // Root is the document's path.
 func (e elsewhere) Root() string { return e.path }

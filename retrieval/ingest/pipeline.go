@@ -33,6 +33,7 @@ type Options struct {
 	Notes    *notes.Writer                    // says of each chunk what it is about; nil: nobody
 	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
 	Hands    Hands                            // others who extract, embed and publish; nil: this pipeline does
+	Own      func(path string) bool           // what is not given to Hands; nil: nothing
 	Workers  int                              // that extract: one less than there are processors
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
 	Limits   bounds.Limits                    // of what one document may unfold to
@@ -59,6 +60,9 @@ func (o Options) filled(e models.Embedder) Options {
 	}
 	if o.Password == nil {
 		o.Password = func(string) string { return "" }
+	}
+	if o.Own == nil {
+		o.Own = func(string) bool { return false }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

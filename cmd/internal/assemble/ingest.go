@@ -1,9 +1,9 @@
 package assemble
 
 import (
+	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"time"
 
 	"footnote/cmd/internal/config"
@@ -13,6 +13,7 @@ import (
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/ingest/inbox"
+	"footnote/retrieval/ingest/jobs"
 	"footnote/retrieval/ingest/notes"
 )
 
@@ -70,6 +71,8 @@ type Ingester struct {
 	Loop     *follow.Loop // over the sources of the configuration, if there are any
 	cache    *ingest.Cache
 	notes    *notes.Writer               // nil: none are written
+	queue    *jobs.Queue                 // nil: this process does all by itself
+	working  func()                      // ends jobs of this process; nil: it does none of its own
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
@@ -88,7 +91,23 @@ func OpenIngester(c config.Config, progress func(ingest.Event)) (*Ingester, erro
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
+	in.workMeanwhile(c)
 	return in, nil
+}
+
+// workMeanwhile has this process do jobs while it is open: there may be no
+// other.
+func (in *Ingester) workMeanwhile(c config.Config) {
+	if in.queue == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = in.work(ctx, c, 1, slog.New(slog.DiscardHandler)) // errors are those of the documents
+	}()
+	in.working = func() { cancel(); <-ended }
 }
 
 // open makes the pipeline and the loop over a library and models.
@@ -106,21 +125,18 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if err = in.guard(log); err != nil {
 		return err
 	}
-	passwords, err := config.DocumentPasswords(os.LookupEnv)
+	o, err := working(c)
 	if err != nil {
 		return err
 	}
-	in.Pipeline = ingest.New(in.guarded(), in.Catalog, in.Models.Embedder, ingest.Options{
-		Others:   in.others(c),
-		Chunk:    chunking(c),
-		Cache:    in.cache,
-		Notes:    in.notes,
-		Progress: progress,
-		Timeout:  c.Ingest.Extract.Timeout(),
-		Limits:   c.Ingest.Extract.Limits(),
-		Password: passwords,
-		Tika:     tikaServer(c),
-	})
+	o.Others, o.Cache, o.Notes, o.Progress, o.Own = in.others(c), in.cache, in.notes, progress, in.boxed
+	if in.queue, err = in.state.Jobs(ingest.StampOf(chunking(c), notesRecipe(c), in.Models.Embedder.Info())); err != nil {
+		return err
+	}
+	if in.queue != nil {
+		o.Hands = in.queue
+	}
+	in.Pipeline = ingest.New(in.guarded(), in.Catalog, in.Models.Embedder, o)
 	in.Loop, err = in.NewLoop(c, log)
 	return err
 }
@@ -179,6 +195,9 @@ func (in *Ingester) Between(work func() error) error {
 
 // Close ends what OpenIngester opened, in the reverse order.
 func (in *Ingester) Close() error {
+	if in.working != nil {
+		in.working()
+	}
 	err := in.closeCaches()
 	if in.Models != nil {
 		err = errors.Join(err, in.Models.Close())

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -318,7 +319,8 @@ func (s *Service) Address() string {
 	return s.listener.Addr().String()
 }
 
-// Run serves until ctx is done, or until a part fails for good. Then no new
+// Run serves until ctx is done, or until a part fails for good that nothing can
+// do without. Then no new
 // question is started, and what runs may finish for the grace period. say is
 // told, in a sentence each, what runs and since when.
 func (s *Service) Run(ctx context.Context, say func(string)) error {
@@ -327,21 +329,37 @@ func (s *Service) Run(ctx context.Context, say func(string)) error {
 	if s.KeepsUp() {
 		g.Go(func() error { return s.follow(ctx, say) })
 	}
+	if s.Ingester.queue != nil {
+		g.Go(func() error { return s.Ingester.work(ctx, s.c, 0, s.log) })
+	}
 	g.Go(func() error { return s.notices.Run(ctx) })
 	if s.web != nil {
 		say("HTTP: listening on " + s.Address())
 		g.Go(func() error { return s.web.Serve(ctx, s.listener) })
 	}
+	left := new(atomic.Int64)
+	left.Store(int64(len(s.platforms())))
 	for _, p := range s.platforms() {
-		g.Go(func() error {
-			if err := p.run(ctx); err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
-			return nil
-		})
+		g.Go(func() error { return s.outlive(p.name, p.run(ctx), left, say) })
 		g.Go(func() error { p.announce(ctx, say); return nil })
 	}
 	return g.Wait()
+}
+
+// outlive says what becomes of the service when a platform ends. One whose
+// token was taken back does not silence the people of the other: readiness says
+// that it is gone. The last one ends the service.
+func (s *Service) outlive(platform string, err error, left *atomic.Int64, say func(string)) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", platform, err)
+	if left.Add(-1) == 0 {
+		return err
+	}
+	s.log.Error("a platform is out of service, the other goes on", "platform", platform, "error", err)
+	say(err.Error() + ". The other platform goes on.")
+	return nil
 }
 
 // announce says when the platform can be heard for the first time.

@@ -102,7 +102,7 @@ documents failed, 5 no index yet, 6 refused (ask).`,
 	root.PersistentFlags().StringVar(&p.data, "data", "", "`DIRECTORY` of the index (also FOOTNOTE_DATA)")
 	root.PersistentFlags().StringVar(&p.redis, "redis", "", "`URL` of a Redis that holds the index for several processes (also FOOTNOTE_REDIS_URL)")
 	root.AddCommand(p.ask(), p.search(), p.chat(), p.explain(), p.ingest(), p.sync(), p.docs(), p.index(), p.evaluation(),
-		p.serve(), p.sandbox(), p.access(), p.deliveries(), p.sla(), p.doctor(), p.models(), p.version())
+		p.serve(), p.worker(), p.sandbox(), p.access(), p.deliveries(), p.sla(), p.doctor(), p.models(), p.version())
 	return root
 }
 

@@ -1,0 +1,140 @@
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"footnote/cmd/internal/config"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
+	"footnote/retrieval/ingest/jobs"
+	"footnote/retrieval/ingest/notes"
+	"footnote/retrieval/redisindex"
+)
+
+// Jobs are those of the Redis for a recipe, nil without one.
+func (s *State) Jobs(stamp catalog.Stamp) (*jobs.Queue, error) {
+	index, ok := s.Build.(*redisindex.Store)
+	if !ok {
+		return nil, nil
+	}
+	return jobs.New(s.patient, index, stamp, jobs.Options{Prefix: s.c.Redis.Prefix})
+}
+
+// boxed reports that a document came from another system or a chat. What it was
+// sent with lies in this process's data directory, and bounds its publication
+// to the end: it is not given to workers.
+func (l *Library) boxed(path string) bool {
+	for _, b := range l.boxes() {
+		if strings.HasPrefix(path, b.Root()) {
+			return true
+		}
+	}
+	return false
+}
+
+// work does jobs until ctx is done, as many at once as the configuration says,
+// at least as many as given.
+func (in *Ingester) work(ctx context.Context, c config.Config, least int, log *slog.Logger) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range max(least, c.Ingest.Workers) {
+		g.Go(func() error { return in.queue.Work(ctx, in.Pipeline, log) })
+	}
+	return g.Wait()
+}
+
+// Worker takes in documents for the process that keeps up with the sources. It
+// needs none of those.
+type Worker struct {
+	c      config.Config
+	state  *State
+	models *Models
+	cache  *ingest.Cache
+	notes  *notes.Writer // nil: none are written
+	queue  *jobs.Queue
+	pipe   *ingest.Pipeline
+	log    *slog.Logger
+}
+
+var errNoRedis = errors.New("workers share their work on a Redis, and none is configured; set redis.url, or give --redis")
+
+// OpenWorker connects what a worker needs.
+func OpenWorker(c config.Config, log *slog.Logger) (*Worker, error) {
+	if !c.Shared() {
+		return nil, errNoRedis
+	}
+	state, err := openState(c)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worker{c: c, state: state, log: log}
+	if err := w.open(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *Worker) open() (err error) {
+	dir, err := w.state.Directory()
+	if err != nil {
+		return err
+	}
+	if w.models, err = OpenModels(w.c); err != nil {
+		return err
+	}
+	if w.cache, err = ingest.OpenCache(dir, w.models.Embedder.Info()); err != nil {
+		return err
+	}
+	if w.notes, err = openNotes(w.c, dir); err != nil {
+		return err
+	}
+	o, err := working(w.c)
+	if err != nil {
+		return err
+	}
+	o.Cache, o.Notes = w.cache, w.notes
+	w.pipe = ingest.New(w.state.Build, nil, w.models.Embedder, o)
+	w.queue, err = w.state.Jobs(w.pipe.Stamp())
+	return err
+}
+
+// working are the options of a pipeline that are the same for all who extract.
+func working(c config.Config) (ingest.Options, error) {
+	passwords, err := config.DocumentPasswords(os.LookupEnv)
+	return ingest.Options{
+		Chunk: chunking(c), Timeout: c.Ingest.Extract.Timeout(), Limits: c.Ingest.Extract.Limits(),
+		Password: passwords, Tika: tikaServer(c),
+	}, err
+}
+
+// Run works until ctx is done.
+func (w *Worker) Run(ctx context.Context, say func(string)) error {
+	n := max(1, w.c.Ingest.Workers)
+	say(fmt.Sprintf("taking in documents, %d at once; stop with Ctrl-C", n))
+	g, ctx := errgroup.WithContext(ctx)
+	for range n {
+		g.Go(func() error { return w.queue.Work(ctx, w.pipe, w.log) })
+	}
+	return g.Wait()
+}
+
+// Close ends what OpenWorker opened, in the reverse order.
+func (w *Worker) Close() error {
+	var errs []error
+	if w.notes != nil {
+		errs = append(errs, w.notes.Close())
+	}
+	if w.cache != nil {
+		errs = append(errs, w.cache.Close())
+	}
+	if w.models != nil {
+		errs = append(errs, w.models.Close())
+	}
+	return errors.Join(append(errs, w.state.Close())...)
+}

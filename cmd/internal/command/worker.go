@@ -1,0 +1,53 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"footnote/cmd/internal/assemble"
+)
+
+func (p *program) worker() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Take in documents for footnote serve, on the same Redis",
+		Long: `worker extracts, embeds and publishes documents until it is told to stop. What
+there is to do footnote serve finds out, of whose replicas one keeps up with the
+sources; it sends the documents themselves, so that workers need no access to the
+sources. Start as many as you like, with the same configuration. serve works, too,
+as far as ingest.workers says; 0 leaves all of it to workers.
+
+A document that ends three workers, or takes each longer than half an hour, fails.
+A worker that dies, or is stopped, loses nothing: another one takes its place.
+
+  footnote worker --config footnote.yaml
+  footnote worker --redis redis://redis:6379`,
+		Args: exactly(0, "nothing more"),
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runWorker(cmd.Context()) }
+	return c
+}
+
+func (p *program) runWorker(ctx context.Context) (err error) {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	log, say := p.logger(c), p.saying()
+	if c.Shared() {
+		if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	w, err := assemble.OpenWorker(c, log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, w.Close)
+	if err := w.Run(ctx, say); err != nil {
+		return err
+	}
+	say("stopped")
+	return nil
+}
