@@ -446,6 +446,26 @@ func TestServe_Discord(t *testing.T) {
 	}
 }
 
+// A platform whose token is not valid leaves the other alone.
+func TestServe_OnePlatformOfTwo(t *testing.T) {
+	t.Parallel()
+	s := newSlack(t)
+	s.KillToken(s.App().BotToken, "token_revoked")
+	d, ada, channel := newDiscord(t)
+	file := configuration(t, "slack: {mode: socket, api_url: '"+s.APIURL()+"'}\ndiscord: {api_url: '"+d.URL()+"'}\n")
+	p := serve(t, file, append(slackEnv(s), "FOOTNOTE_DISCORD_TOKEN="+d.App().Token)...)
+	p.line("The other platform goes on.")
+	patient(t, "the commands", d.Wait, func() bool { return len(d.Commands("")) > 0 })
+	d.Command(ada, channel, "ask", map[string]any{"question": rotate})
+	patient(t, "an answer", d.Wait, func() bool { return discordAnswers(d, channel) == 1 })
+	if status, body := p.get("/readyz"); status != 503 || !strings.Contains(body, "slack") {
+		t.Errorf("readiness says %d: %s", status, body)
+	}
+	if err := p.stop(os.Interrupt); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+	}
+}
+
 func TestServe_Refuses(t *testing.T) {
 	t.Parallel()
 	s := newSlack(t)
@@ -458,7 +478,7 @@ func TestServe_Refuses(t *testing.T) {
 		want       []string
 	}{
 		{"nothing configured", empty, "", nil, 2, []string{"no chat platform is configured", "FOOTNOTE_SLACK_BOT_TOKEN", "FOOTNOTE_DISCORD_TOKEN"}},
-		{"no index", empty, "slack: {api_url: '" + s.APIURL() + "'}\n", slackEnv(s), 5, []string{"there is no index yet", "footnote ingest FOLDER"}},
+		{"no index", empty, "slack: {mode: socket, api_url: '" + s.APIURL() + "'}\n", slackEnv(s), 5, []string{"there is no index yet", "footnote ingest FOLDER"}},
 		{"all problems at once", empty, "slack: {mode: http}\ndiscord: {mode: http}\nserve: {workers: 0}\n", nil, 2, []string{"FOOTNOTE_SLACK_SIGNING_SECRET", "web.listen", "FOOTNOTE_DISCORD_PUBLIC_KEY", "serve.workers"}},
 		{"token that Slack does not take", "", "slack: {api_url: '" + s.APIURL() + "'}\n", []string{"FOOTNOTE_SLACK_BOT_TOKEN=xoxb-wrong", "FOOTNOTE_SLACK_APP_TOKEN=xapp-wrong"}, 1, []string{"Slack: FOOTNOTE_SLACK_BOT_TOKEN"}},
 	} {
