@@ -40,6 +40,7 @@ type feed struct {
 	retries map[string]retry // by path
 	scanned time.Time        // start of the last full pass that ended; zero: none
 	next    time.Time        // of the next full pass
+	idle    time.Time        // until then there is no pass at all
 	peace   time.Duration    // that a pass has before it is interrupted
 	status  Status
 }
@@ -153,6 +154,9 @@ func (f *feed) wake(settle time.Duration) time.Time {
 		if r.next.Before(at) {
 			at = r.next
 		}
+	}
+	if at.Before(f.idle) {
+		return f.idle
 	}
 	return at
 }

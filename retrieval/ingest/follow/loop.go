@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 )
@@ -268,7 +269,7 @@ func (f *feed) fullWork(now time.Time, settle time.Duration) *work {
 // dirtyWork is a pass over the paths that are due, nil if there is none. A
 // source is first passed over as a whole.
 func (f *feed) dirtyWork(now time.Time, settle time.Duration) *work {
-	if f.scanned.IsZero() {
+	if f.scanned.IsZero() || now.Before(f.idle) {
 		return nil
 	}
 	w := &work{feed: f, notices: f.take(now, settle), again: f.retriable(now), at: now}
@@ -288,6 +289,10 @@ func (f *feed) retriable(now time.Time) map[string]bool {
 	}
 	return out
 }
+
+// unavailable is the pause before the next look at an index that does not
+// answer.
+const unavailable = 2 * time.Second
 
 const (
 	leastPeace = time.Second
@@ -371,6 +376,15 @@ func (l *Loop) ended(ctx context.Context, w *work, r ingest.Report, err error) {
 	case errors.Is(err, errInterrupted):
 		f.putBack(w.notices)
 		f.peace = min(2*f.peace, mostPeace)
+	case errors.Is(err, retrieval.ErrUnavailable) && ctx.Err() == nil:
+		// It is nothing about the source: what was noticed is due as soon as
+		// the index answers again.
+		f.putBack(w.notices)
+		f.idle = now.Add(min(unavailable, l.o.Interval))
+		if f.next = f.idle; f.status.Error == "" {
+			l.o.Log.Warn("a source waits for the index", "source", f.Name, "error", err)
+		}
+		f.status.Error = err.Error()
 	case ctx.Err() == nil:
 		f.status.Error = err.Error()
 		f.next = now.Add(l.o.Interval)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 )
@@ -193,6 +194,16 @@ func TestRun(t *testing.T) {
 				s.note("status %+v", st)
 			}
 		}, []string{"0s /d: all", "1m0s /d: all", "1m0s /d: not mounted"}},
+		{"an index that does not answer is asked again soon, and for what was noticed", func(s *scene) {
+			s.after(time.Second)
+			s.does(func(context.Context, string, ingest.How) (r ingest.Report, err error) {
+				return r, fmt.Errorf("sharing: %w", retrieval.ErrUnavailable)
+			})
+			s.change("/d/a", false)
+			s.after(3 * time.Second)
+			s.does(nil)
+			s.after(2 * time.Second)
+		}, []string{"0s /d: all", "1.3s /d: /d/a", "1.3s /d: sharing: the index is unavailable", "3.3s /d: /d/a", "3.3s /d: sharing: the index is unavailable", "5.3s /d: /d/a", "5.3s /d: all"}},
 		{"what was published or removed makes compaction worth asking", func(s *scene) {
 			s.after(time.Second)
 			s.does(func(_ context.Context, _ string, how ingest.How) (r ingest.Report, err error) {
