@@ -6,7 +6,8 @@
 // and what a panic becomes.
 //
 //	GET  /healthz                the process lives
-//	GET  /readyz                 200 if every check passes, else 503; names what fails, not why
+//	GET  /readyz                 200 if every check passes, else 503; names what fails, not why;
+//	                             "degraded" is said beside that and fails nothing
 //	GET  /metrics                Prometheus text; holds no text, names or ids of people
 //	POST /slack/events           /slack/interactions /slack/commands /discord/interactions
 //	GET  /source/{answer}/{n}    a cited passage in its surroundings, for the person named in the link
@@ -51,8 +52,11 @@ const MaxBody = 1 << 20
 // Check is one condition of readiness. Probe returns nil if it holds; it may
 // not block past its context.
 type Check struct {
-	Name  string
-	Probe func(ctx context.Context) error
+	Name string
+	// Advisory says that one that fails is told and is no reason for not being
+	// ready. Whoever probes knows why and logs it.
+	Advisory bool
+	Probe    func(ctx context.Context) error
 }
 
 // Mounts are the handlers of the platforms; nil ones answer 404.
@@ -310,7 +314,11 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	for _, c := range s.o.Ready {
 		said := "ok"
-		if err := c.Probe(ctx); err != nil {
+		err := c.Probe(ctx)
+		switch {
+		case err != nil && c.Advisory:
+			said = "degraded"
+		case err != nil:
 			said, status = "failing", http.StatusServiceUnavailable
 			s.o.Log.Warn("not ready", "check", c.Name, "error", err)
 		}

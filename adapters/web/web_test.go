@@ -139,14 +139,15 @@ func TestReadiness(t *testing.T) {
 	var logs buffer
 	down := errors.New("no event for 90 s")
 	s := New(Options{Log: logs.logger(), Ready: []Check{
-		{"index", func(context.Context) error { return nil }}, {"slack", func(context.Context) error { return down }},
+		{Name: "index", Probe: func(context.Context) error { return nil }}, {Name: "slack", Probe: func(context.Context) error { return down }},
+		{Name: "sources", Advisory: true, Probe: func(context.Context) error { return errors.New("canary") }},
 	}})
 	r := serve(s, "GET", "/readyz", "")
-	if got := read(t, r); r.StatusCode != 503 || got != "index ok\nslack failing\n" {
+	if got := read(t, r); r.StatusCode != 503 || got != "index ok\nslack failing\nsources degraded\n" {
 		t.Errorf("%d, %q", r.StatusCode, got)
 	}
-	if !strings.Contains(logs.String(), "no event for 90 s") {
-		t.Error("the log does not say why")
+	if !strings.Contains(logs.String(), "no event for 90 s") || strings.Contains(logs.String(), "canary") {
+		t.Errorf("the log does not say why, or what its prober says: %s", logs.String())
 	}
 	down = nil
 	if r := serve(s, "GET", "/readyz", ""); r.StatusCode != 200 {

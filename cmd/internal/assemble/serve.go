@@ -179,7 +179,7 @@ func (s *Service) openWeb(ctx context.Context, tokens []config.PushToken) (err e
 			SlackCommands: handlers["/slack/commands"], DiscordInteractions: handlers["/discord/interactions"],
 		},
 		API:   api,
-		Ready: s.checks(),
+		Ready: append(s.checks(), s.sourcesCheck()),
 		Metrics: web.NewMetrics(web.Gathered{
 			Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes,
 			Documents: s.Ingester.Catalog.Counts, Levels: s.Ingester.Loop.Levels, Sources: s.Ingester.Loop.Status,

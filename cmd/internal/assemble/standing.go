@@ -1,6 +1,10 @@
 package assemble
 
 import (
+	"context"
+	"errors"
+
+	"footnote/adapters/web"
 	"footnote/bot/standing"
 	"footnote/retrieval/ingest/follow"
 )
@@ -17,6 +21,20 @@ func (s *Service) standing() *standing.Board {
 			return out
 		},
 	})
+}
+
+// sourcesCheck says in /readyz that a source cannot be read or is held. Questions
+// are answered all the same from what is known, so that nothing is taken out of
+// service for it; the log names the source.
+func (s *Service) sourcesCheck() web.Check {
+	return web.Check{Name: "sources", Advisory: true, Probe: func(context.Context) error {
+		for _, st := range s.Ingester.Loop.Status() {
+			if st.Error != "" || st.Held != nil {
+				return errors.New("a source cannot be read, or is held")
+			}
+		}
+		return nil
+	}}
 }
 
 func standingOf(s follow.Status) standing.Source {
