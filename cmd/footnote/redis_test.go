@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -313,5 +314,81 @@ func TestRedis_ReplicasOnDiscord(t *testing.T) {
 	}
 	for _, broken := range s.CheckInvariants() {
 		t.Error(broken)
+	}
+}
+
+// seldom are commands of what the test does not come to: deleting generations and
+// what is past its age, and what goes wrong.
+var seldom = []string{"unlink", "scan", "ft.dropindex", "ft.config|get", "zcount", "zscore", "zrange", "hsetnx", "discard", "unsubscribe", "auth", "pexpire"}
+
+// The program works with the rights of deploy/redis/users.acl, uses each command
+// that they allow, and can do nothing else.
+func TestRedis_LeastPrivilege(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rules := read(t, filepath.Join(tree, "deploy/redis/users.acl"))
+	file := filepath.Join(dir, "users.acl")
+	write(t, file, strings.Replace(rules, ">CHANGE-ME", ">canary", 1)+"user default on nopass ~* &* +@all\n")
+	server := redistest.New(t, dir, "--aclfile", file)
+	r := &onRedis{T: t, server: server, proxy: redistest.NewProxy(t, server.Address)}
+	r.connect()
+	secrets := []string{"FOOTNOTE_REDIS_USERNAME=footnote", "FOOTNOTE_REDIS_PASSWORD=canary"}
+	data := copyOf(t)
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := program(t, data, append(args, "--redis", r.proxy.URL())...)
+		cmd.Env = append(cmd.Env, secrets...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("footnote %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	docs := filepath.Join(work, "docs")
+	run("ingest", docs)
+	first := strings.Fields(run("index", "list"))[1]
+	run("ingest", "--rebuild", docs)
+	run("index", "promote", first)
+	run("index", "verify")
+	run("ask", "--as", "ada", rotate)
+	run("doctor")
+	run("deliveries")
+
+	s := newSlack(t)
+	p := serve(t, r.configuration(fmt.Sprintf("slack: {mode: socket, api_url: '%s'}\nsources: [{folder: '%s'}]\n", s.APIURL(), docs)), append(slackEnv(s), secrets...)...)
+	p.line("sources: 1, kept up with")
+	m := asks(t, s, "U0ADA")
+	viewed(t, s, p, m)
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+	}
+	if strings.Contains(p.log(), "NOPERM") {
+		t.Errorf("it lacks a right:\n%s", p.log())
+	}
+
+	used, err := r.link.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\+([a-z.|_]+)`).FindAllStringSubmatch(rules, -1) {
+		if !strings.Contains(strings.ToLower(used), "cmdstat_"+name[1]+":") && !slices.Contains(seldom, name[1]) {
+			t.Errorf("the rules allow %s, which nothing needs", name[1])
+		}
+	}
+	u, err := redislink.Open(redislink.Options{URL: "redis://" + r.server.Address, Username: "footnote", Password: "canary"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for _, command := range [][]any{
+		{"CONFIG", "SET", "maxmemory", "1"}, {"FLUSHALL"}, {"KEYS", "*"}, {"SHUTDOWN"}, {"ACL", "LIST"}, {"MONITOR"},
+		{"SET", "other", "x"}, {"GET", "other:key"}, {"HGETALL", "footnoteless"}, {"PUBLISH", "elsewhere", "x"},
+	} {
+		if err := u.Do(context.Background(), command...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+			t.Errorf("%v gives %v, want NOPERM", command, err)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", used)
 	}
 }
