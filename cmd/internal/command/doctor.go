@@ -58,6 +58,7 @@ func (p *program) runDoctor(ctx context.Context) error {
 	findings = append(findings, checkModels()...)
 	findings = append(findings, checkRuntime(ctx, cfg)...)
 	findings = append(findings, p.checkPlatforms(ctx, cfg)...)
+	findings = append(findings, p.checkIntake(ctx, cfg)...)
 	if cfg.Shared() && err == nil {
 		findings = append(findings, checkRedis(ctx, cfg)...)
 	}
