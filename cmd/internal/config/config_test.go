@@ -95,7 +95,7 @@ log: {level: info}
 	}
 	want := []string{
 		"F:2: data: must be a single value; accepted: a directory, made when needed",
-		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, discord, gate, index, ingest, log, models, notes, people, push, redis, search, serve, slack, sources, sync, uploads, web",
+		"F:3: modles: is not a setting; accepted: one of answer, chunk, data, discord, gate, index, ingest, log, models, notes, operators, people, push, redis, search, serve, slack, sources, sync, uploads, web",
 		"F:4: models.threads: 900 is out of range; accepted: a whole number from 0 to 64",
 		"F:4: models.thread: is not a setting; accepted: one of runtime, threads",
 		"F:5: search: must be a group of settings; accepted: keys depth, rerank",
