@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,6 +26,23 @@ type measured struct {
 	*testing.T
 	*Service
 	docs string
+	api  http.Handler
+}
+
+const pushSecret = "0123456789abcdef0123456789abcdef"
+
+// push asks the push API, whose listener a service without web.listen lacks.
+func (m *measured) push(method, id, access, body string, want int) {
+	m.Helper()
+	r := httptest.NewRequest(method, "/v1/documents/"+id, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+pushSecret)
+	if access != "" {
+		r.Header.Set("Footnote-Access", access)
+	}
+	w := httptest.NewRecorder()
+	if m.api.ServeHTTP(w, r); w.Code != want {
+		m.Fatalf("%s %s: %d %s", method, id, w.Code, w.Body)
+	}
 }
 
 func newMeasured(t *testing.T, documents int) *measured {
@@ -45,8 +64,16 @@ func newMeasured(t *testing.T, documents int) *measured {
 	}
 	c.Sources = []config.Source{{Name: "docs", Folder: m.docs, Access: acl.NewList(acl.Everyone)}}
 	var err error
-	m.Service, err = OpenService(t.Context(), c, config.Platforms{}, slog.New(slog.DiscardHandler))
+	secret, err := config.LookupSecret("TOKEN", func(name string) (string, bool) { return pushSecret, name == "TOKEN" })
 	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := []config.PushToken{{Secret: secret}}
+	m.Service, err = OpenService(t.Context(), c, config.Platforms{Push: tokens}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.api, err = m.newPush(tokens); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -182,14 +209,21 @@ func TestServiceLevels(t *testing.T) {
 		act("access", func() { m.write("b/.access.yaml", "access: [group:hr]\n") }, func() bool { return !m.finds("numbat", n) && !m.opens(id) })
 		act("access", func() { m.write("b/.access.yaml", "access: [everyone]\n") }, func() bool { return m.finds("numbat", n) && m.opens(id) })
 	}
+	for n := range rounds {
+		id := fmt.Sprintf("%d.txt", n)
+		act("PUT of 100 kB", func() { m.push("PUT", id, "everyone", long(2000+n), 202) }, func() bool { return m.finds("numbat", 2000+n) })
+		act("PUT for others", func() { m.push("PUT", id, "group:hr", long(2000+n), 202) }, func() bool { return !m.finds("numbat", 2000+n) })
+		act("PUT for all", func() { m.push("PUT", id, "everyone", long(2000+n), 202) }, func() bool { return m.finds("numbat", 2000+n) })
+		act("DELETE", func() { m.push("DELETE", id, "", "", 204) }, func() bool { return !m.finds("numbat", 2000+n) })
+	}
 	m.busy(rounds, took, act)
-	for _, kind := range []string{"edit", "100 kB", "removal", "access", "removal beside 10 new documents of 100 kB"} {
+	for _, kind := range []string{"edit", "100 kB", "removal", "access", "PUT of 100 kB", "PUT for others", "PUT for all", "DELETE", "removal beside 10 new documents of 100 kB"} {
 		all := took[kind]
 		slices.Sort(all)
 		p95 := all[max(0, (len(all)*95+99)/100-1)]
 		t.Logf("%-42s %3d changes  p50 %6.2f s  p95 %6.2f s", kind, len(all), all[len(all)/2].Seconds(), p95.Seconds())
 		limit := 5 * time.Second
-		if kind == "100 kB" || kind == "edit" {
+		if kind == "100 kB" || kind == "edit" || kind == "PUT of 100 kB" {
 			limit = 10 * time.Second
 		}
 		if os.Getenv("FOOTNOTE_LEVELS") != "" && p95 > limit {
