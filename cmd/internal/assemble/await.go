@@ -91,6 +91,9 @@ func SourcesKey(c config.Config) string { return key(c, "sources") }
 // follow keeps up with the sources. Of replicas, one does so at a time.
 func (s *Service) follow(ctx context.Context, say func(string)) error {
 	work := func(ctx context.Context) error {
+		if s.state.Link != nil && !s.Ingester.leads(ctx) {
+			return nil // the home of the inboxes does so
+		}
 		if s.Ingester.FollowsPushed() {
 			say("documents of other systems: kept up with")
 		}
@@ -108,7 +111,9 @@ func (s *Service) follow(ctx context.Context, say func(string)) error {
 	if who, err := s.state.Link.Holder(ctx, SourcesKey(s.c)); err == nil && who != "" {
 		say("sources: kept up with by another replica, " + who)
 	}
-	return s.state.Link.NewLease(SourcesKey(s.c), replica(s.Address()), sourcesTerm).Hold(ctx, work)
+	return s.state.Link.NewLease(SourcesKey(s.c), replica(s.Address()), sourcesTerm).Hold(ctx, func(ctx context.Context) error {
+		return s.Ingester.whileHome(ctx, work)
+	})
 }
 
 // replica names this process for people.

@@ -106,6 +106,9 @@ func (in *Ingester) guarded() retrieval.Store {
 // SECURITY: what is left of a channel that the configuration names no longer
 // goes.
 func (in *Ingester) guard(log *slog.Logger) error {
+	if in.away {
+		return nil
+	}
 	for _, b := range in.chat.forsaken {
 		for _, e := range b.List("", "", math.MaxInt) {
 			if err := b.Drop(e.ID); err != nil {
@@ -126,12 +129,15 @@ func (in *Ingester) guard(log *slog.Logger) error {
 
 // FollowsChat reports that there are documents from a chat, or may be soon.
 func (in *Ingester) FollowsChat() bool {
-	return in.uploads || len(in.chat.channels) > 0 || len(in.chat.files.List("", "", 1)) > 0
+	return !in.away && (in.uploads || len(in.chat.channels) > 0 || len(in.chat.files.List("", "", 1)) > 0)
 }
 
 // chatFeeds follow the inboxes of a chat.
 func (in *Ingester) chatFeeds(c config.Config) []follow.Feed {
 	var out []follow.Feed
+	if in.away {
+		return nil
+	}
 	if in.uploads || len(in.chat.files.List("", "", 1)) > 0 {
 		out = append(out, boxFeed(c, in.chat.files))
 	}

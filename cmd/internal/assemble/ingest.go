@@ -26,6 +26,7 @@ type Library struct {
 	chat    chat         // documents from a chat
 
 	state *State
+	away  bool // the inboxes are empty here and another process has them, or may
 }
 
 // ReadLibrary is OpenLibrary for what does not ingest: ErrNoIndex if there is no
@@ -73,6 +74,7 @@ type Ingester struct {
 	notes    *notes.Writer               // nil: none are written
 	queue    *jobs.Queue                 // nil: this process does all by itself
 	working  func()                      // ends jobs of this process; nil: it does none of its own
+	wanted   bool                        // documents may be sent to this process: it must have the inboxes
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
@@ -121,6 +123,12 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	}
 	if in.notes, err = openNotes(c, dir); err != nil {
 		return err
+	}
+	if in.away, err = in.settle(context.Background(), in.wanted); err != nil {
+		return err
+	}
+	if in.wanted && in.away {
+		return errElsewhere
 	}
 	if err = in.guard(log); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (in *Ingester) pathOf(id retrieval.DocumentID) string {
 
 // FollowsPushed reports that there are pushed documents, or may be soon.
 func (in *Ingester) FollowsPushed() bool {
-	return in.receives || len(in.Pushed.List("", "", 1)) > 0
+	return !in.away && (in.receives || len(in.Pushed.List("", "", 1)) > 0)
 }
 
 // unpacked is an inbox with what its mails and archives hold.

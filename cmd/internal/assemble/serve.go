@@ -52,6 +52,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 		return nil, err
 	}
 	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0, uploads: c.Uploads.On(p)}, c: c, log: log}
+	s.Ingester.wanted = s.Ingester.receives || s.Ingester.uploads || len(c.Channels) > 0
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
