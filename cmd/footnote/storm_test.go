@@ -1,0 +1,665 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"footnote/acl/system"
+	"footnote/adapters/discord/discordtest"
+	"footnote/adapters/slack/slacktest"
+	"footnote/bot"
+	"footnote/bot/ledger"
+	"footnote/bot/ledger/redisledger"
+	"footnote/retrieval"
+	"footnote/retrieval/analysis"
+	"footnote/retrieval/redisindex"
+	"footnote/retrieval/redisindex/redistest"
+)
+
+// Words of the documents that no question holds: who sees one has seen the
+// document. The second is for the security group and the staff alone.
+const (
+	marzipan  = "marzipan"
+	cobaltine = "cobaltine"
+)
+
+var stormDocuments = map[string]string{
+	"oven.md":         "# Oven\n\nThe oven of the canteen is cleaned with marzipan soap each Friday.\n",
+	"bike.md":         "# Bicycles\n\nBicycles are lent out at the marzipan gate until six o'clock.\n",
+	"closed/vault.md": "# Vault\n\nThe vault opens with the cobaltine key on the second floor.\n",
+}
+
+var stormQuestions = []string{"When is the oven of the canteen cleaned?", "Where are bicycles lent out?", "With which key does the vault open?"}
+
+// stormy is two replicas of the program on one Redis, for Slack and Discord at
+// once, and what people asked.
+type stormy struct {
+	*testing.T
+	random  *rand.Rand
+	server  *redistest.Server
+	onRedis *onRedis
+	docs    string
+
+	slack   *slacktest.Server
+	discord *discordtest.Server
+	people  []string            // of Slack
+	rooms   map[string][]string // of Slack: who may write there
+	users   []string            // of Discord
+	places  []string            // of Discord
+	hall    string              // that everybody on Discord sees
+
+	files    [2]string
+	replicas [2]*served
+	asked    []slacktest.Message
+	commands []onDiscord
+	kills    int
+	logs     []string
+}
+
+// onDiscord is a question on Discord.
+type onDiscord struct {
+	*discordtest.Interaction
+	user, room, text string
+}
+
+// TestStorm: two replicas on one Redis, on Slack and Discord at once, with three
+// in ten questions delivered more than once, all out of order, a tenth of the
+// calls failing, a document that changes all the time, and kill -9 of each
+// replica twice and of Redis twice. Each question gets one answer, or, while
+// Redis is down, one word that there is none; nobody sees what they may not
+// read; each document is whole at every moment. FOOTNOTE_STORM=full makes it
+// 1,000 questions of 100 people in 40 rooms.
+func TestStorm(t *testing.T) {
+	questions := 48
+	if wholeStorm() {
+		questions = 1000
+	} else {
+		t.Parallel()
+	}
+	x := newStormy(t)
+	stop := x.edit()
+	x.rage()
+	begun := time.Now()
+	blows := []func(){x.killReplica(0), x.killReplica(1), x.killRedis, x.killReplica(0), x.killReplica(1), x.killRedis}
+	for i := range questions {
+		x.ask()
+		x.pace(12)
+		if i%(questions/(len(blows)+1)+1) == questions/(len(blows)+1) && len(blows) > 0 {
+			blows[0]()
+			blows = blows[1:]
+		}
+	}
+	x.settle()
+	stop()
+	x.judge(time.Since(begun))
+}
+
+func wholeStorm() bool { return slices.Contains([]string{"full", "2000"}, os.Getenv("FOOTNOTE_STORM")) }
+
+func newStormy(t *testing.T) *stormy {
+	t.Helper()
+	x := &stormy{T: t, random: rand.New(rand.NewPCG(6, 3)), docs: filepath.Join(t.TempDir(), "docs"), rooms: map[string][]string{}}
+	x.newSlack()
+	access := x.newDiscord()
+	for name, text := range stormDocuments {
+		write(t, filepath.Join(x.docs, name), text)
+	}
+	write(t, filepath.Join(x.docs, ".access.yaml"), "access: [everyone]\n")
+	write(t, filepath.Join(x.docs, "closed", ".access.yaml"), "access: ['slack:T0HOME:usergroup/S0SECURITY', '"+access+"']\n")
+	x.revise(0)
+
+	x.server = redistest.New(t, t.TempDir())
+	x.onRedis = &onRedis{T: t, server: x.server, proxy: redistest.NewProxy(t, x.server.Address)}
+	x.onRedis.connect()
+	for i := range x.files {
+		x.files[i] = x.onRedis.configuration(fmt.Sprintf("slack: {mode: socket, api_url: '%s'}\ndiscord: {api_url: '%s'}\nsources: [{folder: '%s'}]\n"+
+			"serve: {per_asker: 1000, per_room: 1000, lease: 5}\nchunk: {tokens: 50}\nsync: {interval: 2}\n", x.slack.APIURL(), x.discord.URL(), x.docs))
+		x.replicas[i] = x.serve(i)
+	}
+	for _, p := range x.replicas {
+		p.ready(200)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if names, err := x.documents(); len(names) == len(stormDocuments)+1 {
+			return x
+		} else if time.Now().After(end) {
+			t.Fatalf("the index holds %v, %v:\n%s", names, err, x.replicas[0].log())
+		}
+	}
+}
+
+// documents are the paths of the documents in the index.
+func (x *stormy) documents() (names []string, err error) {
+	s, g, err := x.generation()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	list, err := g.Documents(x.Context(), system.Grant())
+	for _, d := range list {
+		names = append(names, d.Path)
+	}
+	return names, err
+}
+
+// generation is the one that is asked, read past the proxy.
+func (x *stormy) generation() (*redisindex.Store, retrieval.Generation, error) {
+	s, err := redisindex.Open(x.Context(), x.onRedis.link, redisindex.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := s.Open(x.Context(), "")
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, g, nil
+}
+
+// newSlack is 50 people, ten of the security group and three guests, in 20
+// rooms.
+func (x *stormy) newSlack() {
+	w := slacktest.NewWorld()
+	for i := range 50 {
+		x.people = append(x.people, w.Add(slacktest.User{ID: fmt.Sprintf("U0P%02d", i), Name: fmt.Sprintf("p%d", i), Guest: i >= 47}))
+	}
+	w.AddGroup("security", x.people[:10]...)
+	for i := range 20 {
+		var in []string
+		for _, p := range x.people[:47] {
+			if i%3 == 0 || x.random.IntN(3) == 0 {
+				in = append(in, p)
+			}
+		}
+		name := fmt.Sprintf("r%d", i)
+		switch {
+		case i < 12:
+			in = append(in, x.people[47+i%3])
+			x.rooms[w.Public(name, in...)] = in
+		case i < 15:
+			x.rooms[w.Private(name, x.people[:10]...)] = x.people[:10]
+		default:
+			x.rooms[w.Private(name, in...)] = in
+		}
+	}
+	w.App.Scopes = append([]string{"channels:history", "groups:history"}, slacktest.DefaultScopes...)
+	mayRead := func(user string, m slacktest.Message) bool {
+		i, said := slices.Index(x.people, user), m.Text+string(m.Blocks)
+		return i < 0 || (i < 10 || !strings.Contains(said, cobaltine)) && (i < 47 || !strings.Contains(said, marzipan))
+	}
+	x.slack = slacktest.New(x.T, w, slacktest.WithSeed(6), slacktest.WithRules(slacktest.Rules{CanRead: mayRead, Lost: true, AckWithin: x.patience(3 * time.Second)}))
+}
+
+// patience is as long as the platform's, where the storm has the machine to
+// itself.
+func (x *stormy) patience(d time.Duration) time.Duration {
+	if wholeStorm() {
+		return d
+	}
+	return time.Minute
+}
+
+// newDiscord is 50 people, half of them staff, in 20 rooms of which a third is
+// the staff's. It returns the staff as a principal.
+func (x *stormy) newDiscord() string {
+	w := discordtest.NewWorld()
+	owner := w.AddUser(discordtest.User{Name: "owner"})
+	guild := w.AddGuild(discordtest.Guild{Name: "home", Owner: owner})
+	staff := w.AddRole(guild, discordtest.Role{Name: "staff"})
+	w.AddMember(guild, owner)
+	reads := map[string]bool{owner: true}
+	for i := range 50 {
+		u := w.AddUser(discordtest.User{Name: fmt.Sprintf("p%d", i)})
+		x.users = append(x.users, u)
+		if i%2 == 0 {
+			reads[u] = true
+			w.AddMember(guild, u, staff)
+		} else {
+			w.AddMember(guild, u)
+		}
+	}
+	for i := range 20 {
+		c := discordtest.Channel{GuildID: guild, Name: fmt.Sprintf("r%d", i), Type: discordtest.Text}
+		if i%3 == 1 {
+			c.Overwrites = []discordtest.Overwrite{{ID: guild, Deny: discordtest.ViewChannel}, {ID: staff, Allow: discordtest.ViewChannel}, {ID: w.App.BotUser, Member: true, Allow: discordtest.ViewChannel}}
+		}
+		x.places = append(x.places, w.AddChannel(c))
+	}
+	x.hall = x.places[0]
+	mayRead := func(user string, m discordtest.Message) bool {
+		return reads[user] || !strings.Contains(m.Content+string(m.Components)+string(m.Embeds), cobaltine)
+	}
+	x.discord = discordtest.New(x.T, w, discordtest.WithSeed(6), discordtest.WithRules(discordtest.Rules{
+		Explicit: true, CanRead: mayRead, DeadTokenCalls: 8, Claimed: func(string) bool { return true }, Lost: true, AckWithin: x.patience(3 * time.Second),
+	}))
+	return "discord:" + guild + ":role/" + staff
+}
+
+// serve starts a replica and waits until both platforms hear it.
+func (x *stormy) serve(i int) *served {
+	x.Helper()
+	p := start(x.T, x.files[i], append(slackEnv(x.slack), "FOOTNOTE_DISCORD_TOKEN="+x.discord.App().Token)...)
+	p.line("Slack: connected by ")
+	p.line("Discord: connected by ")
+	return p
+}
+
+// rage makes deliveries come twice and late, and a tenth of the calls fail.
+func (x *stormy) rage() {
+	x.slack.SetScatter(func(r *rand.Rand, d slacktest.Delivery) slacktest.Delivery {
+		switch r.IntN(10) {
+		case 0:
+			d.Copies = 1
+		case 1:
+			d.NewIDs, d.CopyDelay = 1, time.Duration(r.IntN(200))*time.Millisecond
+		case 2:
+			d.Both, d.MessageFirst, d.PairGap = true, r.IntN(2) == 0, time.Duration(r.IntN(100))*time.Millisecond
+		}
+		d.Delay = time.Duration(r.IntN(60)) * time.Millisecond
+		return d
+	})
+	for _, f := range []slacktest.Fault{{Status: 500}, {ResetBefore: true}, {ResetAfter: true}, {EmptyError: true}, {Status: 429, RetryAfter: "1"}} {
+		f.Chance = .02
+		x.slack.AddFault(f)
+	}
+	for _, f := range []discordtest.Fault{{Status: 500}, {ResetBefore: true}, {ResetAfter: true}, {Malformed: true}, {Status: 429, RetryAfter: 0.05}} {
+		f.Chance = .02
+		x.discord.AddFault(f)
+	}
+}
+
+// ask asks on one of the platforms.
+func (x *stormy) ask() {
+	text := stormQuestions[x.random.IntN(len(stormQuestions))]
+	if (len(x.asked)+len(x.commands))%2 == 0 {
+		if x.random.IntN(5) == 0 {
+			x.asked = append(x.asked, x.slack.DM(x.people[x.random.IntN(len(x.people))], text))
+			return
+		}
+		rooms := make([]string, 0, len(x.rooms))
+		for r := range x.rooms {
+			rooms = append(rooms, r)
+		}
+		slices.Sort(rooms)
+		room := rooms[x.random.IntN(len(rooms))]
+		x.asked = append(x.asked, x.slack.Mention(x.rooms[room][x.random.IntN(len(x.rooms[room]))], room, text))
+		return
+	}
+	user, room := x.users[x.random.IntN(len(x.users))], x.places[x.random.IntN(len(x.places))]
+	if !x.discord.CanView(user, room) {
+		room = x.hall
+	}
+	d := discordtest.Delivery{Delay: time.Duration(x.random.IntN(20)) * time.Millisecond}
+	if x.random.IntN(10) < 3 {
+		d.Copies, d.CopyDelay = 1+x.random.IntN(2), time.Duration(x.random.IntN(30))*time.Millisecond
+	}
+	text = fmt.Sprintf("%s (%d)", text, len(x.commands))
+	i := x.discord.Command(user, room, "ask", map[string]any{"question": text, "private": x.random.IntN(4) == 0}, d)
+	x.commands = append(x.commands, onDiscord{i, user, room, text})
+}
+
+// pace waits until no more than so many questions are without a word.
+func (x *stormy) pace(most int) {
+	x.Helper()
+	for end := time.Now().Add(3 * time.Minute); x.open() > most; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			x.report()
+			x.Fatalf("%d questions got no word", x.open())
+		}
+	}
+}
+
+// killReplica kills a replica with questions in its hands, and starts it again
+// while people go on asking.
+func (x *stormy) killReplica(i int) func() {
+	return func() {
+		x.Helper()
+		for range 4 {
+			x.ask()
+		}
+		time.Sleep(time.Duration(x.random.IntN(300)) * time.Millisecond)
+		x.kills++
+		_ = x.replicas[i].stop(syscall.SIGKILL)
+		x.logs = append(x.logs, x.replicas[i].log())
+		for range 2 {
+			x.ask()
+		}
+		x.replicas[i] = x.serve(i)
+	}
+}
+
+// killRedis kills the server, and starts it again over what it has on disk.
+func (x *stormy) killRedis() {
+	x.Helper()
+	for range 4 {
+		x.ask()
+	}
+	time.Sleep(time.Duration(x.random.IntN(300)) * time.Millisecond)
+	x.kills++
+	x.server.Kill()
+	for range 2 {
+		x.ask()
+	}
+	time.Sleep(time.Second)
+	x.server.Restart(x.T)
+	for _, p := range x.replicas {
+		p.ready(200)
+	}
+}
+
+// slackWords counts the answers in a question's thread, and the words that
+// there is no search.
+func (x *stormy) slackWords(q slacktest.Message) (answers, told int) {
+	for _, m := range x.slack.Thread(q.Channel, q.TS) {
+		switch {
+		case m.AppID == "":
+		case slacktest.HasButtons(m):
+			answers++
+		case strings.Contains(m.Text, bot.UnavailableText):
+			told++
+		}
+	}
+	return answers, told
+}
+
+// slackTold counts how often a person was told beside all threads: under a
+// first message Slack shows no note to one person.
+func (x *stormy) slackTold(user string) (n int) {
+	for _, m := range append(x.slack.FromBot(x.slack.DMChannel(user)), x.slack.Ephemerals(user)...) {
+		if m.ThreadTS == "" && strings.Contains(m.Text, bot.UnavailableText) {
+			n++
+		}
+	}
+	return n
+}
+
+// discordWords counts the answers to a command, and the words that there is no
+// search: in its response, or, where that could not be used, by a message.
+func (x *stormy) discordWords(q onDiscord) (answers, told int) {
+	count := func(m discordtest.Message) {
+		switch {
+		case m.Thinking:
+		case discordtest.HasButtons(m):
+			answers++
+		case strings.Contains(m.Content, bot.UnavailableText):
+			told++
+		}
+	}
+	if m, ok := q.Response(); ok {
+		count(m)
+	}
+	for _, where := range []string{q.room, x.discord.DMChannel(q.user)} {
+		for _, m := range x.discord.FromBot(where) {
+			if strings.HasPrefix(m.Content, "> "+q.text) {
+				count(m)
+			}
+		}
+	}
+	return answers, told
+}
+
+// tally is what became of the questions.
+type tally struct {
+	once, doubled    int // answered
+	told, lost, more int // told once; got no word; told although answered, or twice
+}
+
+func (x *stormy) tally() (t tally) {
+	open := map[string]int{}
+	for _, q := range x.asked {
+		if n, told := x.slackWords(q); n+told == 0 {
+			open[q.User]++
+		} else {
+			t.add(n, told)
+		}
+	}
+	for _, p := range x.people {
+		told := x.slackTold(p)
+		t.told += min(told, open[p])
+		t.lost += max(0, open[p]-told)
+		t.more += max(0, told-open[p])
+	}
+	for _, q := range x.commands {
+		t.add(x.discordWords(q))
+	}
+	return t
+}
+
+// add counts a question.
+func (t *tally) add(answers, told int) {
+	switch {
+	case answers+told == 0:
+		t.lost++
+	case answers > 1:
+		t.doubled++
+	case answers == 1:
+		t.once++
+		t.more += told
+	default:
+		t.told++
+		t.more += told - 1
+	}
+}
+
+func (x *stormy) open() int { return x.tally().lost }
+
+// settle waits until every question has its word and nothing is under way.
+func (x *stormy) settle() {
+	x.Helper()
+	x.pace(0)
+	l := x.ledger()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		pending, err := l.Pending(x.Context(), 10)
+		if err == nil && len(pending) == 0 && x.slack.Unsettled() == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			x.Fatalf("still under way: %+v, %v, %d deliveries", pending, err, x.slack.Unsettled())
+		}
+	}
+	for _, q := range x.commands {
+		if _, ok := q.Acked(); ok {
+			q.Wait()
+		}
+	}
+}
+
+func (x *stormy) ledger() *redisledger.Ledger {
+	return redisledger.Open(x.onRedis.link, redisledger.Options{})
+}
+
+// report shows the questions that have no word.
+func (x *stormy) report() {
+	x.Helper()
+	l := x.ledger()
+	show := func(key, what string) {
+		d, err := l.Delivery(context.Background(), key)
+		x.Logf("%s: %s %s, attempt %d, %+v, %v", what, d.State, d.Reason, d.Attempt, d.Changes, err)
+	}
+	for _, q := range x.asked {
+		if n, told := x.slackWords(q); n+told != 1 {
+			show("slack|T0HOME|"+q.Channel+"|"+q.TS+"|answer", fmt.Sprintf("%d answers to %s of %s in %s, told %d times there, %d elsewhere", n, q.TS, q.User, q.Channel, told, x.slackTold(q.User)))
+		}
+	}
+	for _, q := range x.commands {
+		if n, told := x.discordWords(q); n+told != 1 {
+			m, _ := q.Response()
+			_, acked := q.Acked()
+			show("discord|"+x.discord.App().ID+"|"+q.ID, fmt.Sprintf("%d answers to %q in %s, told %d times, acknowledged %v, response %q", n, q.text, q.room, told, acked, m.Content))
+		}
+	}
+}
+
+// revise writes the document that changes: three chunks that each name the
+// revision.
+func (x *stormy) revise(n int) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Lift %d\n", n)
+	for _, part := range []string{"Code", "Doors", "Alarm"} {
+		fmt.Fprintf(&b, "\n## %s\n\nlifttext r%dx %s\n", part, n, strings.Repeat("The lift stops at each floor of the marzipan house. ", 5))
+	}
+	write(x.T, filepath.Join(x.docs, "lift.md"), b.String())
+}
+
+// edit rewrites the document all the time, and looks at the index: at every
+// moment it holds each document once, and of the one that changes all of one
+// revision. stop ends that, waits until the last revision is in force and
+// returns.
+func (x *stormy) edit() (stop func()) {
+	ctx, cancel := context.WithCancel(x.Context())
+	var g sync.WaitGroup
+	last, looks := 0, 0
+	g.Go(func() {
+		for ctx.Err() == nil {
+			last++
+			x.revise(last)
+			time.Sleep(700 * time.Millisecond)
+		}
+	})
+	g.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := x.look(); err == nil {
+				looks++
+			}
+			time.Sleep(30 * time.Millisecond)
+		}
+	})
+	return func() {
+		x.Helper()
+		cancel()
+		g.Wait()
+		want := analysis.Terms(fmt.Sprintf("r%dx", last))[0]
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			seen, err := x.look()
+			if err == nil && seen == want {
+				break
+			}
+			if time.Now().After(end) {
+				x.Fatalf("the last revision %s is not in force: %s, %v", want, seen, err)
+			}
+		}
+		x.Logf("%d revisions written, %d looks at the index", last, looks)
+	}
+}
+
+// look returns the word that names the revision in force. An error says that the
+// server could not be asked.
+func (x *stormy) look() (string, error) {
+	s, g, err := x.generation()
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	found, err := g.Search(x.Context(), system.Grant(), retrieval.Query{Terms: analysis.Terms("lifttext"), Depth: 50})
+	if err != nil {
+		return "", err
+	}
+	revisions := map[retrieval.Revision]int{}
+	var ids []retrieval.ChunkID
+	for _, h := range found.Lexical {
+		revisions[h.ID.Revision]++
+		ids = append(ids, h.ID)
+	}
+	if len(revisions) != 1 || len(ids) != 3 {
+		x.Errorf("a search finds %v chunks of the document by revision, want 3 of one", revisions)
+	}
+	names, err := x.documents()
+	if err != nil {
+		return "", err
+	}
+	if len(names) != len(stormDocuments)+1 {
+		x.Errorf("%v in the index, want %d documents", names, len(stormDocuments)+1)
+	}
+	texts, err := g.Passages(x.Context(), system.Grant(), ids)
+	if err != nil || len(texts) == 0 {
+		return "", errors.Join(errors.New("no text: superseded meanwhile"), err)
+	}
+	_, after, _ := strings.Cut(texts[0].Chunk.Content, "lifttext ")
+	name, _, _ := strings.Cut(after, " ")
+	return name, nil
+}
+
+// judge holds the outcome to the promises and prints the figures.
+func (x *stormy) judge(took time.Duration) {
+	x.Helper()
+	t := x.tally()
+	leaked := 0
+	for _, broken := range append(x.slack.CheckInvariants(), x.discord.CheckInvariants()...) {
+		if strings.Contains(broken, "may not read") {
+			leaked++
+		}
+		x.Error(broken)
+	}
+	if t.doubled+t.lost > 0 {
+		x.report()
+		x.Errorf("%d questions answered more than once, %d without a word", t.doubled, t.lost)
+	}
+	for _, p := range x.replicas {
+		if err := p.stop(syscall.SIGTERM); err != nil {
+			x.Errorf("told to stop it ended with %v:\n%s", err, p.log())
+		}
+		x.logs = append(x.logs, p.log())
+	}
+	log := strings.Join(x.logs, "\n")
+	for _, word := range []string{marzipan, cobaltine, "canteen", x.discord.App().Token, x.slack.App().BotToken, x.slack.App().AppToken} {
+		if strings.Contains(log, word) {
+			x.Errorf("the log holds %q", word)
+		}
+	}
+	counts, err := x.ledger().Counts(context.Background())
+	if err != nil {
+		x.Fatal(err)
+	}
+	if n := counts[ledger.Failed]; n > t.told+t.more {
+		x.Errorf("%d questions failed, %d people were told", n, t.told+t.more)
+	}
+	deliveries, calls, failed, acks := x.traffic()
+	x.Logf("storm: %d questions on Slack, %d on Discord, %d deliveries, %d calls of which %d failed, %d kills -9, %v: %d answered once, %d doubled, %d told that search is unavailable (%d besides), %d lost, %d leaked; ledger %v; acknowledged p50 %v, p99 %v, most %v",
+		len(x.asked), len(x.commands), deliveries, calls, failed, x.kills, took.Round(time.Second), t.once, t.doubled, t.told, t.more, t.lost, leaked, counts,
+		acks[len(acks)/2], acks[len(acks)*99/100], acks[len(acks)-1])
+}
+
+// traffic counts what went over the wires of both platforms.
+func (x *stormy) traffic() (deliveries, calls, failed int, acks []time.Duration) {
+	for _, a := range x.slack.Acks() {
+		acks = append(acks, a.After.Round(time.Millisecond))
+	}
+	for _, q := range x.commands {
+		if _, ok := q.Acked(); ok {
+			acks = append(acks, q.AckTime().Round(time.Millisecond))
+		}
+	}
+	slices.Sort(acks)
+	for _, f := range x.slack.Frames() {
+		if f.Out && f.Type == "events_api" {
+			deliveries++
+		}
+	}
+	for _, f := range x.discord.Frames() {
+		if f.Out && f.Type == "INTERACTION_CREATE" {
+			deliveries++
+		}
+	}
+	for _, r := range x.slack.Requests() {
+		calls++
+		if r.Faulted {
+			failed++
+		}
+	}
+	for _, r := range x.discord.Requests() {
+		calls++
+		if r.Faulted {
+			failed++
+		}
+	}
+	return deliveries, calls, failed, acks
+}
