@@ -34,6 +34,9 @@ func (l *Link) Check(ctx context.Context) []Finding {
 	}
 	facts := parse(info)
 	out := []Finding{{What: fmt.Sprintf("%s is Redis %s, %s", l.where, facts["redis_version"], facts["redis_mode"])}}
+	if facts["redis_mode"] == "cluster" && !strings.HasSuffix(l.where, "(cluster)") {
+		out = append(out, Finding{Bad: true, What: "it is a node of a cluster, and asked as if it were all of it", Do: "add ?cluster=true to redis.url"})
+	}
 	out = append(out, role(facts), memory(facts), persistence(facts))
 	return append(out, l.engine(ctx)...)
 }

@@ -288,7 +288,7 @@ func blocks(cmd redis.Cmder) time.Duration {
 // that it cannot do it now.
 var passing = []string{
 	"LOADING", "READONLY", "OOM", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF", "UNBLOCKED",
-	"ERR max number of clients", "Timeout limit was reached", "SEARCH_TIMEOUT",
+	"MOVED ", "ASK ", "ERR max number of clients", "Timeout limit was reached", "SEARCH_TIMEOUT",
 }
 
 // Unavailable reports that the server did not answer, or that it cannot do now

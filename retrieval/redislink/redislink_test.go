@@ -272,3 +272,33 @@ func TestDiscardedTransactions(t *testing.T) {
 		})
 	}
 }
+
+// A node of a cluster that is asked as if it were all of it: what it refuses may
+// be had elsewhere, and the operator is told.
+func TestNodeOfACluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := redistest.New(t, t.TempDir(), redistest.WithoutEngine, "--cluster-enabled", "yes")
+	l := open(t, redislink.Options{URL: "redis://" + s.Address})
+	if err := l.Get(ctx, "key").Err(); err == nil || !redislink.Unavailable(err) {
+		t.Errorf("without slots it gives %v", err)
+	}
+	found := false
+	for _, f := range l.Check(ctx) {
+		found = found || f.Bad && strings.Contains(f.Do, "cluster=true")
+	}
+	if !found {
+		t.Error("the operator is not told")
+	}
+	for _, answer := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381"} {
+		if !redislink.Unavailable(answered(answer)) {
+			t.Errorf("%s is for good", answer)
+		}
+	}
+}
+
+// answered is an answer of the server.
+type answered string
+
+func (a answered) Error() string { return string(a) }
+func (answered) RedisError()     {}

@@ -17,7 +17,9 @@ import (
 	"footnote/bot/ledger"
 	"footnote/bot/ledger/ledgertest"
 	"footnote/bot/ledger/redisledger"
+	"footnote/retrieval"
 	"footnote/retrieval/redisindex/redistest"
+	"footnote/retrieval/redislink"
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
@@ -256,3 +258,56 @@ func TestFull(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// What is unfinished is counted for askers and rooms at all replicas, until it
+// ends.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	a, b := open(t, t.Name(), ledger.Options{}), open(t, t.Name(), ledger.Options{})
+	ctx := t.Context()
+	holds := func(asker, room string, ofAsker, ofRoom int) {
+		t.Helper()
+		if x, y, err := b.Unfinished(ctx, asker, room); err != nil || x != ofAsker || y != ofRoom {
+			t.Errorf("%s has %d, %s has %d (%v), want %d and %d", asker, x, room, y, err, ofAsker, ofRoom)
+		}
+	}
+	claim := func(l *redisledger.Ledger, key, asker, room string, s ledger.State) {
+		t.Helper()
+		d := ledger.Delivery{Key: key, Platform: "slack", Asker: asker, Room: room, Payload: []byte("x"), State: s}
+		if s.Ended() {
+			d.Payload, d.Reason = nil, "busy"
+		}
+		if _, won, err := l.Claim(ctx, d, time.Minute); err != nil || !won {
+			t.Fatalf("%s: %v %v", key, won, err)
+		}
+	}
+	claim(a, "1", "ada", "r", ledger.Accepted)
+	claim(b, "2", "ada", "elsewhere", ledger.Accepted)
+	claim(a, "3", "bob", "r", ledger.Accepted)
+	claim(a, "4", "bob", "r", ledger.Failed)
+	holds("ada", "r", 2, 2)
+	holds("bob", "elsewhere", 1, 1)
+	if err := a.Move(ctx, ledger.Ref{Key: "1", Attempt: 1}, ledger.Step{State: ledger.Failed, Reason: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	holds("ada", "r", 1, 1)
+	holds("nobody", "nowhere", 0, 0)
+}
+
+// A server that is away is no fault of the question.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	link, err := redislink.Open(redislink.Options{URL: "redis://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	l := redisledger.Open(link, redisledger.Options{})
+	d := ledger.Delivery{Key: "1", Platform: "slack", Asker: "ada", Payload: []byte("x")}
+	if _, _, err := l.Claim(t.Context(), d, time.Minute); !errors.Is(err, retrieval.ErrUnavailable) {
+		t.Errorf("a claim gives %v", err)
+	}
+	if err := l.Move(t.Context(), ledger.Ref{Key: "1", Attempt: 1}, ledger.Step{State: ledger.Answering}); !errors.Is(err, retrieval.ErrUnavailable) {
+		t.Errorf("a step gives %v", err)
+	}
+}
