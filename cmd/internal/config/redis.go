@@ -128,19 +128,19 @@ func (r *Redis) checkFiles(p *Problems) {
 }
 
 // checkInboxes refuses what is kept in one data directory beside an index that
-// is for several: a replica whose own inbox lacks a document would remove it.
+// is for several: Slack and Discord tell any replica of a file. Pushed documents
+// are sent to one replica, which then has them.
 func (c Config) checkInboxes(found Platforms, p *Problems) {
 	if !c.Shared() {
 		return
 	}
 	const why = ": they are kept in one data directory, and index is redis, for several"
 	for at, is := range map[string]bool{
-		"push: documents of other systems are taken" + why: len(found.Push) > 0,
-		"uploads: files are taken from chats" + why:        c.Uploads.On(found),
-		"sources: threads of a channel are taken" + why:    len(c.Channels) > 0,
+		"uploads: files are taken from chats" + why:     c.Uploads.On(found),
+		"sources: threads of a channel are taken" + why: len(c.Channels) > 0,
 	} {
 		if where, what, _ := strings.Cut(at, ": "); is {
-			p.add(where, what, "index: embedded, or none of them")
+			p.add(where, what, "index: embedded, or neither of them")
 		}
 	}
 }
