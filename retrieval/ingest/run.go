@@ -39,6 +39,7 @@ type run struct {
 	current    retrieval.Generation // asked; nil if there is none, may be target
 	inFlight   *semaphore.Weighted
 
+	first    sync.Mutex // held by promoteFirst
 	mu       sync.Mutex
 	there    map[retrieval.DocumentID]retrieval.DocumentInfo // in target
 	before   map[retrieval.DocumentID]retrieval.DocumentInfo // in current at the start
@@ -319,10 +320,25 @@ func (r *run) replaceCurrent(ctx context.Context) error {
 	return r.promote(ctx)
 }
 
+// promoteFirst promotes the first generation of all, once it has a document.
+func (r *run) promoteFirst(ctx context.Context) error {
+	r.first.Lock()
+	defer r.first.Unlock()
+	r.mu.Lock()
+	done := r.promoted || r.current != nil
+	r.mu.Unlock()
+	if done {
+		return nil
+	}
+	return r.promote(ctx)
+}
+
 func (r *run) promote(ctx context.Context) error {
 	if err := r.store.Promote(ctx, r.targetName); err != nil {
 		return fmt.Errorf("promoting generation %s: %w", r.targetName, err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.promoted, r.report.Promoted = true, true
 	return nil
 }

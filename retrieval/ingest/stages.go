@@ -265,10 +265,8 @@ func (r *run) publish(ctx context.Context, j *job) error {
 }
 
 func (r *run) published(ctx context.Context, j *job) error {
-	if !r.promoted && r.current == nil {
-		if err := r.promote(ctx); err != nil {
-			return err
-		}
+	if err := r.promoteFirst(ctx); err != nil {
+		return err
 	}
 	j.rec.Serving, j.rec.Attempts = j.rec.Revision, 0
 	j.rec.Enter(catalog.Published, r.options.Now())

@@ -281,6 +281,10 @@ func (p *process) says(t testing.TB, begin string) string {
 // child is the worker process.
 func child() {
 	p, err := connect(context.Background(), os.Getenv("FOOTNOTE_WORKER_URL"), os.Getenv("FOOTNOTE_WORKER_PREFIX"), false)
+	for errors.Is(err, retrieval.ErrUnavailable) {
+		time.Sleep(100 * time.Millisecond) // the server starts
+		p, err = connect(context.Background(), os.Getenv("FOOTNOTE_WORKER_URL"), os.Getenv("FOOTNOTE_WORKER_PREFIX"), false)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
