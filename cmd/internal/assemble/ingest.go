@@ -165,7 +165,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 	}
 	feeds = append(feeds, in.chatFeeds(c)...)
 	return follow.New(in.Pipeline, feeds, follow.Options{
-		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Log: log,
+		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Resumes: in.queue != nil, Log: log,
 		Passed: func(all []follow.Status) {
 			if err := follow.WriteStatus(c.Data, all); err != nil {
 				log.Warn("how the sources stand could not be kept", "error", err)

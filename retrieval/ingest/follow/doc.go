@@ -7,7 +7,8 @@
 //
 // Order: dirty paths wait until they are at rest (Settle), a file that never
 // rests at most ten times as long. Removals and changes of access are urgent:
-// they interrupt a pass that is busy with content, which goes on afterwards. A
+// they interrupt a pass that is busy with content, which goes on afterwards; where
+// others do the work and keep it (Options.Resumes), content does so, too. A
 // pass has the longer in peace the more often it was interrupted.
 //
 // Failures that may pass are tried again after 30 seconds, then after twice as

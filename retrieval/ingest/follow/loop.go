@@ -30,6 +30,7 @@ type Options struct {
 	Interval   time.Duration // between full passes over a source: 60 s
 	Settle     time.Duration // that a changed path must be at rest: 300 ms
 	MaxRemoved float64       // ingest.How.MaxRemoved
+	Resumes    bool          // a pass that is interrupted loses no work, so that whatever is noticed interrupts it
 	Told       func(ingest.Event)
 	Passed     func([]Status) // called after each pass, one at a time
 	Log        *slog.Logger   // nil: none
@@ -160,7 +161,7 @@ func (l *Loop) note(f *feed, c Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f.note(c, time.Now())
-	if c.Urgent {
+	if c.Urgent || l.o.Resumes {
 		time.AfterFunc(l.o.Settle, l.interrupt)
 	}
 	l.rouse()
@@ -177,7 +178,7 @@ func (l *Loop) rouse() {
 func (l *Loop) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.running == nil || !l.urgent() {
+	if l.running == nil || !l.urgent() && !(l.o.Resumes && l.due(time.Now())) {
 		return
 	}
 	if rest := l.running.peace - time.Since(l.running.since); rest > 0 {
@@ -191,6 +192,13 @@ func (l *Loop) interrupt() {
 func (l *Loop) urgent() bool {
 	return slices.ContainsFunc(l.feeds, func(f *feed) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(f.dirty)), func(n notice) bool { return n.urgent })
+	})
+}
+
+// due reports that a path can be read that is at rest. The caller holds mu.
+func (l *Loop) due(now time.Time) bool {
+	return slices.ContainsFunc(l.feeds, func(f *feed) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(f.dirty)), func(n notice) bool { return !n.due(l.o.Settle).After(now) })
 	})
 }
 

@@ -179,6 +179,12 @@ func TestRun(t *testing.T) {
 			s.change("/d/a", true)
 			s.after(30 * time.Second)
 		}, []string{"0s /d: all", "1m0s /d: all", "1m5.3s /d: interrupted by something more urgent", "1m5.3s /d: /d/a", "1m5.3s /d: all"}},
+		{"content interrupts nothing that is lost with it", func(s *scene) {
+			s.does(busy)
+			s.after(65 * time.Second)
+			s.change("/d/a", false)
+			s.after(20 * time.Second)
+		}, []string{"0s /d: all", "1m0s /d: all", "1m20s /d: /d/a"}},
 		{"a pass that just began is left in peace", func(s *scene) {
 			s.does(busy)
 			s.after(60 * time.Second)
@@ -219,6 +225,22 @@ func TestRun(t *testing.T) {
 			run(t, Options{}, tc.acts, tc.want...)
 		})
 	}
+}
+
+// TestResumes: where a pass loses nothing, an edit need not wait for others.
+func TestResumes(t *testing.T) {
+	t.Parallel()
+	run(t, Options{Resumes: true}, func(s *scene) {
+		s.does(func(ctx context.Context, _ string, how ingest.How) (r ingest.Report, err error) {
+			if how.Only == nil && !pause(ctx, 20*time.Second) {
+				err = context.Cause(ctx)
+			}
+			return r, err
+		})
+		s.after(65 * time.Second)
+		s.change("/d/a", false)
+		s.after(25 * time.Second)
+	}, "0s /d: all", "1m0s /d: all", "1m5.3s /d: interrupted by something more urgent", "1m5.3s /d: /d/a", "1m5.3s /d: all")
 }
 
 func TestRetries(t *testing.T) {

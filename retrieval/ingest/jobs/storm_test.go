@@ -36,7 +36,7 @@ func TestStorm(t *testing.T) {
 	for range 3 {
 		st.workers = append(st.workers, st.worker(""))
 	}
-	loop := follow.New(st.pipeline, []follow.Feed{{Name: "docs", Source: st.site, Watch: st.notices}}, follow.Options{Interval: 10 * time.Second})
+	loop := follow.New(st.pipeline, []follow.Feed{{Name: "docs", Source: st.site, Watch: st.notices}}, follow.Options{Interval: 10 * time.Second, Resumes: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = loop.Run(ctx) })
