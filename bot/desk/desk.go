@@ -24,6 +24,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"footnote/bot"
@@ -188,6 +189,7 @@ type item struct {
 	ledger.Delivery
 	since  time.Time
 	cancel context.CancelCauseFunc // nil while it waits
+	task   atomic.Pointer[Task]    // nil while it waits
 }
 
 // Receive takes a question. When it returns a verdict, that is durable and

@@ -74,9 +74,9 @@ type Task struct {
 	// begun to post: its message may be there.
 	Ambiguous bool
 
-	claims ledger.Claims
-	mu     sync.Mutex
-	state  ledger.State
+	desk  *Desk
+	mu    sync.Mutex
+	state ledger.State
 }
 
 // Posting notes durably that the answer is about to be posted, with a
@@ -105,7 +105,13 @@ func (t *Task) step(ctx context.Context, s ledger.Step) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("noting %s: %w", s.State, err)
 	}
-	if err := t.claims.Move(ctx, t.Ref(), s); err != nil {
+	err := t.desk.o.Ledger.Move(ctx, t.Ref(), s)
+	if errors.Is(err, ledger.ErrLost) {
+		if back, again := t.desk.restored(ctx, t.present()); back || again != nil {
+			err = errors.Join(again, t.desk.o.Ledger.Move(ctx, t.Ref(), s))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("noting %s: %w", s.State, err)
 	}
 	t.state = s.State
@@ -125,6 +131,11 @@ func (t *Task) at() ledger.State {
 func (t *Task) snapshot() ledger.Delivery {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.present()
+}
+
+// present is the snapshot. The caller holds mu.
+func (t *Task) present() ledger.Delivery {
 	d := t.Delivery
 	d.State = t.state
 	return d
@@ -170,7 +181,11 @@ func (d *Desk) tend(ctx context.Context) error {
 		return err
 	}
 	for _, r := range lost {
-		d.lose(r)
+		if back, err := d.regain(ctx, r); err != nil {
+			return err
+		} else if !back {
+			d.lose(r)
+		}
 	}
 	found, err := d.o.Ledger.Resume(ctx, d.o.Lease)
 	if err != nil {
@@ -190,6 +205,24 @@ func (d *Desk) refs() []ledger.Ref {
 		out = append(out, it.Ref())
 	}
 	return out
+}
+
+// regain makes good that the server has lost a question.
+func (d *Desk) regain(ctx context.Context, r ledger.Ref) (bool, error) {
+	d.mu.Lock()
+	it := d.held[r.Key]
+	d.mu.Unlock()
+	if it == nil || it.Attempt != r.Attempt {
+		return false, nil
+	}
+	q := it.Delivery
+	if t := it.task.Load(); t != nil {
+		q = t.snapshot()
+	}
+	if q.State.Ended() {
+		return true, nil
+	}
+	return d.restored(ctx, q)
 }
 
 // lose lets go of a question that another process took over. One that ended
@@ -250,7 +283,8 @@ func (d *Desk) drain() {
 // run has one question answered, or its person told.
 func (d *Desk) run(ctx context.Context, it *item) {
 	h := d.handler(it.Platform)
-	t := &Task{Delivery: it.Delivery, claims: d.o.Ledger, state: it.State, Ambiguous: it.State == ledger.Posting}
+	t := &Task{Delivery: it.Delivery, desk: d, state: it.State, Ambiguous: it.State == ledger.Posting}
+	it.task.Store(t)
 	switch {
 	case h == nil:
 		d.o.Log.Error("a question is left of a platform that is not set up", "platform", it.Platform)
@@ -418,7 +452,7 @@ func (d *Desk) fence(t *Task) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.o.Patience)
 	defer cancel()
 	step := ledger.Step{State: ledger.Failed, Reason: string(TimedOut)}
-	if err := t.claims.Move(ctx, t.Ref(), step); err != nil {
+	if err := d.o.Ledger.Move(ctx, t.Ref(), step); err != nil {
 		d.o.Log.Error("the end of a question could not be noted", "key", t.Key, "error", err)
 	}
 }
@@ -471,7 +505,7 @@ func (d *Desk) end(t *Task, s ledger.Step) {
 	switch {
 	case err == nil || errors.Is(err, ledger.ErrLost):
 	case errors.Is(err, retrieval.ErrUnavailable):
-		d.owe(t.Ref(), s)
+		d.owe(owed{ref: t.Ref(), step: s})
 	default:
 		d.o.Log.Error("the end of a question could not be noted", "key", t.Key, "error", err)
 	}

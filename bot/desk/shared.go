@@ -15,6 +15,25 @@ type shared interface {
 	// Unfinished counts the unfinished deliveries of an asker and of a room,
 	// at all replicas.
 	Unfinished(ctx context.Context, asker, room string) (ofAsker, ofRoom int, err error)
+	// Restore writes a delivery as this desk holds it, with a lease, if the
+	// server has lost it with its last writes. It reports false, and changes
+	// nothing, if there is one with any of its keys.
+	Restore(ctx context.Context, d ledger.Delivery, lease time.Duration) (bool, error)
+}
+
+// restored makes good that the server has lost a question that this desk holds,
+// as after a loss of power or where a replica took over that was behind. Else the
+// question is another's, or ended.
+func (d *Desk) restored(ctx context.Context, q ledger.Delivery) (bool, error) {
+	s, ok := d.o.Ledger.(shared)
+	if !ok {
+		return false, nil
+	}
+	back, err := s.Restore(ctx, q, d.o.Lease)
+	if back {
+		d.o.Log.Warn("the ledger had lost a question", "platform", q.Platform, "key", q.Key)
+	}
+	return back, err
 }
 
 // hurry bounds a claim by the budget where the ledger can be out of reach: the
@@ -49,8 +68,8 @@ func (d *Desk) everywhere(ctx context.Context, q ledger.Delivery, verdict Verdic
 }
 
 // unavailable is the verdict on a question that could not be claimed: once for
-// all its copies. The claim may be in the ledger all the same, then it is ended
-// as soon as the ledger answers.
+// all its copies. As soon as the ledger answers it is ended there, whether the
+// claim had arrived or not, so that no replica answers a copy that comes late.
 func (d *Desk) unavailable(q ledger.Delivery) Verdict {
 	d.mu.Lock()
 	_, dealt := d.recent[q.Key]
@@ -60,7 +79,8 @@ func (d *Desk) unavailable(q ledger.Delivery) Verdict {
 	if dealt || held {
 		return Duplicate
 	}
-	d.owe(ledger.Ref{Key: q.Key, Attempt: 1}, ledger.Step{State: ledger.Failed, Reason: string(Away)})
+	q.Payload = nil
+	d.owe(owed{ledger.Ref{Key: q.Key, Attempt: 1}, ledger.Step{State: ledger.Failed, Reason: string(Away)}, &q})
 	return Unavailable
 }
 
@@ -77,19 +97,20 @@ func (d *Desk) remember(key string) {
 
 // owed is the end of a question that the ledger has not heard of yet.
 type owed struct {
-	ref  ledger.Ref
-	step ledger.Step
+	ref   ledger.Ref
+	step  ledger.Step
+	claim *ledger.Delivery // not claimed before, nil if it was
 }
 
 // mostOwed bounds what is remembered. What is forgotten is found unfinished
 // when its lease ends.
 const mostOwed = 10_000
 
-func (d *Desk) owe(ref ledger.Ref, step ledger.Step) {
+func (d *Desk) owe(o owed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.owed) < mostOwed {
-		d.owed = append(d.owed, owed{ref, step})
+		d.owed = append(d.owed, o)
 	}
 }
 
@@ -107,6 +128,18 @@ func (d *Desk) settle(ctx context.Context) {
 	}
 }
 
+// note notes an end.
+func (d *Desk) note(ctx context.Context, o owed) error {
+	err := d.o.Ledger.Move(ctx, o.ref, o.step)
+	if o.claim == nil || !errors.Is(err, ledger.ErrLost) {
+		return err
+	}
+	q := *o.claim
+	q.State, q.Reason = o.step.State, o.step.Reason
+	_, _, err = d.o.Ledger.Claim(ctx, q, d.o.Lease)
+	return err
+}
+
 // pay notes what is owed, until the ledger does not answer.
 func (d *Desk) pay(ctx context.Context) {
 	d.paying.Lock()
@@ -119,7 +152,7 @@ func (d *Desk) pay(ctx context.Context) {
 		}
 		o := d.owed[0]
 		d.mu.Unlock()
-		err := d.o.Ledger.Move(ctx, o.ref, o.step)
+		err := d.note(ctx, o)
 		if errors.Is(err, retrieval.ErrUnavailable) || ctx.Err() != nil {
 			return
 		}

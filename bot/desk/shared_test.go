@@ -24,6 +24,7 @@ type remote struct {
 	late   bool  // what is away takes claims all the same
 	others int   // unfinished questions at other replicas, of everybody
 	calls  int
+	gone   map[string]bool // lost by the server
 }
 
 func newRemote(w *world) *remote {
@@ -61,14 +62,51 @@ func (r *remote) Move(ctx context.Context, ref ledger.Ref, s ledger.Step) error 
 	if err := r.fault(); err != nil {
 		return err
 	}
+	if r.isGone(ref.Key) {
+		return ledger.ErrLost
+	}
 	return r.ledger.Move(ctx, ref, s)
+}
+
+func (r *remote) Restore(_ context.Context, d ledger.Delivery, _ time.Duration) (bool, error) {
+	if err := r.fault(); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.gone[d.Key]
+	delete(r.gone, d.Key)
+	return was, nil
+}
+
+// lose lets the server lose what it has of questions.
+func (r *remote) lose(keys ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = map[string]bool{}
+	for _, k := range keys {
+		r.gone[k] = true
+	}
+}
+
+func (r *remote) isGone(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone[key]
 }
 
 func (r *remote) Renew(ctx context.Context, lease time.Duration, held ...ledger.Ref) ([]ledger.Ref, error) {
 	if err := r.fault(); err != nil {
 		return nil, err
 	}
-	return r.ledger.Renew(ctx, lease, held...)
+	var lost []ledger.Ref
+	for _, h := range held {
+		if r.isGone(h.Key) {
+			lost = append(lost, h)
+		}
+	}
+	more, err := r.ledger.Renew(ctx, lease, held...)
+	return append(lost, more...), err
 }
 
 func (r *remote) Resume(ctx context.Context, lease time.Duration) ([]ledger.Delivery, error) {
@@ -198,6 +236,56 @@ func TestLedgerAway_NoneIsLost(t *testing.T) {
 		for i := range 5 {
 			w.equal("state", "failed 1 unavailable", w.state(fmt.Sprint("q", i)))
 		}
+	})
+}
+
+// A server that lost its last writes gets the questions again that a desk
+// holds, waiting, running or posted, and each is answered once.
+func TestLedgerForgets(t *testing.T) {
+	for name, after := range map[string]time.Duration{"found at the next step": time.Second, "found at the next renewal": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, desk.Options{Workers: 2, PerAsker: 10, Deadline: time.Hour}, func(w *world) {
+				r := newRemote(w)
+				gate := make(chan struct{})
+				w.answer = func(ctx context.Context, t *desk.Task) (desk.Result, error) {
+					if t.Key == "q2" {
+						defer func() { <-gate }() // it has posted
+						return posted(ctx, t)
+					}
+					<-gate
+					return posted(ctx, t)
+				}
+				w.run()
+				for _, key := range []string{"q1", "q2", "q3"} {
+					w.receive(question(key, "ada", "r"+key), desk.Accepted)
+					synctest.Wait()
+				}
+				r.lose("q1", "q2", "q3")
+				w.sleep(after)
+				close(gate)
+				w.sleep(10 * time.Second)
+				for _, key := range []string{"q1", "q2", "q3"} {
+					w.equal("state", "answered 1", w.state(key))
+				}
+				w.equal("runs", 3, len(w.runs))
+				w.equal("told", []string(nil), w.told)
+			})
+		})
+	}
+}
+
+// A question that could not be claimed is ended in the ledger as soon as that
+// answers: no replica answers a copy of it.
+func TestLedgerAway_CopiesElsewhere(t *testing.T) {
+	inBubble(t, desk.Options{}, func(w *world) {
+		r := newRemote(w)
+		w.run()
+		r.set(errAway)
+		w.receive(question("q1", "ada", "r"), desk.Unavailable)
+		r.set(nil)
+		w.sleep(5 * time.Second)
+		w.equal("state", "failed 1 unavailable", w.state("q1"))
+		w.equal("runs", 0, len(w.runs))
 	})
 }
 

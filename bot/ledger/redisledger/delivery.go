@@ -195,6 +195,31 @@ func (l *Ledger) Claim(ctx context.Context, d ledger.Delivery, lease time.Durati
 	return out, won, nil
 }
 
+// Restore writes an unfinished delivery as its holder has it, with a lease, if
+// the server has lost it. It reports false, and changes nothing, if there is one
+// with any of its keys.
+func (l *Ledger) Restore(ctx context.Context, d ledger.Delivery, lease time.Duration) (bool, error) {
+	if d.State.Ended() {
+		return false, nil // it would never end again
+	}
+	by, done := rand.Text(), false
+	err := l.transact(ctx, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+		now := l.now()
+		mine, old, err := l.holder(ctx, tx, d, now)
+		if done = err == nil && mine == nil && old == nil; !done {
+			if mine != nil && mine.by == by { // written when the answer was lost
+				done = true
+			}
+			return nil, err
+		}
+		return func(p redis.Pipeliner) {
+			l.put(ctx, p, nil, d, by)
+			l.lease(ctx, p, d.Key, now.Add(lease))
+		}, nil
+	}, l.names(d)...)
+	return done, failed("restoring a question", err)
+}
+
 // names are the keys from which a claim is decided.
 func (l *Ledger) names(d ledger.Delivery) []string {
 	var out []string

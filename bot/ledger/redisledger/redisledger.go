@@ -23,7 +23,10 @@
 // outlive a process: what a killed one held is taken over when its lease ends.
 //
 // Durable means: acknowledged by the server. With appendfsync everysec the loss
-// of power, not the end of the process, may take the last second.
+// of power may take the last second, and the end of its process what it held
+// back while a slow disk wrote; so may a replica that takes over and was behind.
+// Restore gives a question back by whoever holds it. An end that is lost is
+// looked for again by whoever takes the question over, if it had begun to post.
 package redisledger
 
 import (

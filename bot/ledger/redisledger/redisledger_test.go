@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"footnote/bot/ledger"
@@ -292,6 +293,58 @@ func TestUnfinished(t *testing.T) {
 	}
 	holds("ada", "r", 1, 1)
 	holds("nobody", "nowhere", 0, 0)
+}
+
+// What a server loses with its last writes its holder gives it again, as it
+// was; never over what somebody else has claimed meanwhile.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	a, b := open(t, t.Name(), ledger.Options{}), open(t, t.Name(), ledger.Options{})
+	ctx := t.Context()
+	lose := func() {
+		t.Helper()
+		c := client(t)
+		for it := c.Scan(ctx, 0, "{"+t.Name()+":ledger}:*", 1000).Iterator(); it.Next(ctx); {
+			must(t, c.Del(ctx, it.Val()).Err())
+		}
+	}
+	restore := func(want bool, d ledger.Delivery) {
+		t.Helper()
+		if back, err := a.Restore(ctx, d, time.Minute); err != nil || back != want {
+			t.Errorf("restored %v, %v, want %v", back, err, want)
+		}
+	}
+	d, _, err := a.Claim(ctx, question("q", "further"), time.Minute)
+	must(t, err)
+	must(t, a.Move(ctx, d.Ref(), ledger.Step{State: ledger.Answering}))
+	d, err = a.Delivery(ctx, "q")
+	must(t, err)
+	restore(false, d)
+	lose()
+	if err := a.Move(ctx, d.Ref(), ledger.Step{State: ledger.Posting}); !errors.Is(err, ledger.ErrLost) {
+		t.Errorf("a step of what is lost: %v", err)
+	}
+	restore(true, d)
+	got, err := b.Delivery(ctx, "further")
+	must(t, err)
+	if diff := cmp.Diff(d, got); diff != "" {
+		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+	if _, won, err := b.Claim(ctx, question("q"), time.Minute); err != nil || won {
+		t.Errorf("a copy is claimed: %v %v", won, err)
+	}
+	if found, err := b.Resume(ctx, time.Minute); err != nil || len(found) > 0 {
+		t.Errorf("another takes it over: %v %v", found, err)
+	}
+	must(t, a.Move(ctx, d.Ref(), ledger.Step{State: ledger.Posting}))
+
+	lose()
+	_, _, err = b.Claim(ctx, question("further"), time.Minute)
+	must(t, err)
+	restore(false, d)
+	lose()
+	d.State = ledger.Answered
+	restore(false, d)
 }
 
 // A server that is away is no fault of the question.
