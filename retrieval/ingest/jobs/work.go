@@ -67,6 +67,9 @@ func (h *hand) next(ctx context.Context) (*redis.XMessage, error) {
 	if time.Since(h.looked) > h.o.Lease/2 {
 		h.looked = time.Now()
 		m, err := h.abandoned(ctx)
+		if m != nil {
+			h.looked = time.Time{} // there may be more
+		}
 		if m != nil || err != nil {
 			return m, err
 		}
