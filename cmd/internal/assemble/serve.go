@@ -332,6 +332,7 @@ func (s *Service) Run(ctx context.Context, say func(string)) error {
 	}
 	if s.Ingester.queue != nil {
 		g.Go(func() error { return s.Ingester.work(ctx, s.c, 0, s.log) })
+		g.Go(func() error { s.Ingester.missWorkers(ctx, s.log); return nil })
 	}
 	g.Go(func() error { return s.notices.Run(ctx) })
 	if s.web != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -47,6 +48,22 @@ func (in *Ingester) work(ctx context.Context, c config.Config, least int, log *s
 		g.Go(func() error { return in.queue.Work(ctx, in.Pipeline, log) })
 	}
 	return g.Wait()
+}
+
+// missWorkers says so when documents wait for workers and there are none.
+func (in *Ingester) missWorkers(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n, err := in.queue.Deserted(ctx); err == nil && n > 0 {
+			log.Warn("documents wait for workers, and none is running: start footnote worker, or set ingest.workers", "documents", n)
+		}
+	}
 }
 
 // Worker takes in documents for the process that keeps up with the sources. It

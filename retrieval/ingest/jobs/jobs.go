@@ -256,3 +256,25 @@ func (q *Queue) Open(ctx context.Context) ([]retrieval.DocumentID, error) {
 	}
 	return out, failed("listing the jobs", err)
 }
+
+// silence is how long a worker may be silent, several times a lease or a look
+// for jobs, until it is taken for gone.
+func (q *Queue) silence() time.Duration { return max(5*time.Second, 2*q.o.Lease) }
+
+// Deserted counts the jobs while no worker is there to do them; 0 if one is.
+func (q *Queue) Deserted(ctx context.Context) (int, error) {
+	jobs, err := q.client.SCard(ctx, q.open()).Result()
+	if err != nil || jobs == 0 {
+		return 0, failed("counting the jobs", err)
+	}
+	all, err := q.client.XInfoConsumers(ctx, q.stream(), group).Result()
+	if err != nil && !strings.HasPrefix(err.Error(), "NOGROUP") {
+		return 0, failed("asking for workers", err)
+	}
+	for _, c := range all {
+		if c.Idle < q.silence() {
+			return 0, nil
+		}
+	}
+	return int(jobs), nil
+}

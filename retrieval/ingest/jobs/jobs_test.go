@@ -704,3 +704,35 @@ func TestLate(t *testing.T) {
 	}
 	s.empty()
 }
+
+// TestDeserted: jobs that nobody does are seen.
+func TestDeserted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, redistest.URL(t))
+	s.write("a.txt", 1)
+	s.write("b.txt", 1)
+	look := func(want int) {
+		t.Helper()
+		n, err := s.queue.Deserted(t.Context())
+		must(t, err)
+		if n != want {
+			t.Errorf("%d jobs are deserted instead of %d", n, want)
+		}
+	}
+	look(0)
+	pass := s.begin()
+	for open := 0; open < 2; {
+		all, err := s.queue.Open(t.Context())
+		must(t, err)
+		open = len(all)
+	}
+	look(2)
+	w := s.worker("embedding a.txt")
+	w.says(t, "at embedding")
+	look(0)
+	_, err := w.stdin.Write([]byte("go on\n"))
+	must(t, err)
+	<-pass.done
+	must(t, pass.err)
+	look(0)
+}
