@@ -135,8 +135,14 @@ func (r *run) asSeen(ctx context.Context, it Item, rec catalog.Record) (done boo
 // asBefore settles an item that is up to date, and one that failed or was
 // refused with the same bytes and rules and need not be tried again.
 func (r *run) asBefore(ctx context.Context, it Item, rec catalog.Record, rev retrieval.Revision) (done bool, err error) {
-	if r.upToDate(rec, rev) || r.lacksNotes(rec, rev) && r.notes.Ended() {
+	if r.upToDate(rec, rev) {
 		return true, r.unchanged(ctx, rec, it)
+	}
+	if r.lacksNotes(rec, rev) {
+		if err := r.notes.Ended(); err != nil {
+			r.lacking(err)
+			return true, r.unchanged(ctx, rec, it)
+		}
 	}
 	ended := rec.State == catalog.Failed || rec.State == catalog.Refused
 	replacing := r.current != nil && !r.promoted // by another recipe, which may succeed

@@ -34,15 +34,12 @@ func (r *run) annotate(ctx context.Context, j *job) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && j.completes != nil:
+		r.lacking(err)
 		return r.asItWas(ctx, j)
 	case err != nil:
 		j.unnoted = true
 		j.rec.Warnings = append(j.rec.Warnings, fmt.Sprintf("its chunks have no notes yet: %v; the next run writes them", err))
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.report.Unnoted++; r.report.Unnoted == 1 {
-			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("documents are published without notes: %v", err))
-		}
+		r.lacking(err)
 		return nil
 	}
 	room := noteRoom(r.options.Chunk.Budget + r.noteRoom)
@@ -53,6 +50,16 @@ func (r *run) annotate(ctx context.Context, j *job) error {
 		}
 	}
 	return nil
+}
+
+// lacking counts a document that is published and has no notes yet, and says why
+// of the first.
+func (r *run) lacking(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.report.Unnoted++; r.report.Unnoted == 1 {
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("documents are published without notes: %v", err))
+	}
 }
 
 func bare(chunks []retrieval.IndexedChunk) []retrieval.Chunk {

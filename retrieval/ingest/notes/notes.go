@@ -119,11 +119,14 @@ func (r *Run) Tally() Tally {
 	return t
 }
 
-// Ended reports that nobody is asked any more in this run.
-func (r *Run) Ended() bool {
+// Ended says why nobody is asked any more in this run, nil if somebody is.
+func (r *Run) Ended() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.down != nil || r.perRun > 0 && r.asked >= r.perRun
+	if r.down == nil && r.perRun > 0 && r.asked >= r.perRun {
+		return ErrBudget
+	}
+	return r.down
 }
 
 // Document returns a note for each chunk in order, "" for one of which there

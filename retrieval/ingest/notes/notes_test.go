@@ -106,7 +106,7 @@ func TestBudget(t *testing.T) {
 	if got := []string{ask(r, "a", 3), ask(r, "b", 3), ask(r, "c", 2), ask(r, "d", 1), ask(r, "a", 3)}; !cmp.Equal(got, []string{none, spent, none, spent, none}) {
 		t.Errorf("documents of 3, 3, 2 and 1 and the first again in a budget of 5: %v", got)
 	}
-	if !r.Ended() || len(m.asked) != 5 {
+	if r.Ended() == nil || len(m.asked) != 5 {
 		t.Errorf("asked %d times, ended %v", len(m.asked), r.Ended())
 	}
 	// One that never fits is spread over runs.
@@ -134,7 +134,7 @@ func TestModelThatFails(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	other, more := document("Locks", 2)
-	if _, err := r.Document(t.Context(), other, more); !errors.Is(err, remote.ErrUnavailable) || len(m.asked) != 3 || !r.Ended() {
+	if _, err := r.Document(t.Context(), other, more); !errors.Is(err, remote.ErrUnavailable) || len(m.asked) != 3 || r.Ended() == nil {
 		t.Errorf("after it failed: asked %d times, error %v", len(m.asked), err)
 	}
 	if got, err := open(t, dir, m, 0).Begin().Document(t.Context(), d, chunks); err != nil || len(m.asked) != 5 || len(got) != 4 {
