@@ -79,13 +79,8 @@ type Worker struct {
 	log    *slog.Logger
 }
 
-var errNoRedis = errors.New("workers share their work on a Redis, and none is configured; set redis.url, or give --redis")
-
-// OpenWorker connects what a worker needs.
+// OpenWorker connects what a worker needs. The configuration must name a Redis.
 func OpenWorker(c config.Config, log *slog.Logger) (*Worker, error) {
-	if !c.Shared() {
-		return nil, errNoRedis
-	}
 	state, err := openState(c)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -29,16 +30,19 @@ A worker that dies, or is stopped, loses nothing: another one takes its place.
 	return c
 }
 
+var errNoRedis = errors.New("workers share their work on a Redis, and none is configured; set redis.url, or give --redis")
+
 func (p *program) runWorker(ctx context.Context) (err error) {
 	c, err := p.config()
 	if err != nil {
 		return err
 	}
+	if !c.Shared() {
+		return usage(errNoRedis)
+	}
 	log, say := p.logger(c), p.saying()
-	if c.Shared() {
-		if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
-			return err
-		}
+	if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
+		return err
 	}
 	w, err := assemble.OpenWorker(c, log)
 	if err != nil {
