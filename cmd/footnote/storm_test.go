@@ -2,27 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"footnote/acl/system"
 	"footnote/adapters/discord/discordtest"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot"
 	"footnote/bot/ledger"
 	"footnote/bot/ledger/redisledger"
-	"footnote/retrieval"
-	"footnote/retrieval/analysis"
-	"footnote/retrieval/redisindex"
 	"footnote/retrieval/redisindex/redistest"
 )
 
@@ -41,8 +35,8 @@ var stormDocuments = map[string]string{
 
 var stormQuestions = []string{"When is the oven of the canteen cleaned?", "Where are bicycles lent out?", "With which key does the vault open?"}
 
-// stormy is two replicas of the program on one Redis, for Slack and Discord at
-// once, and what people asked.
+// stormy is two replicas of the program and three workers on one Redis, for Slack
+// and Discord at once, and what people asked.
 type stormy struct {
 	*testing.T
 	random  *rand.Rand
@@ -60,6 +54,7 @@ type stormy struct {
 
 	files    [2]string
 	replicas [2]*served
+	workers  [3]*served
 	asked    []slacktest.Message
 	commands []onDiscord
 	kills    int
@@ -72,17 +67,18 @@ type onDiscord struct {
 	user, room, text string
 }
 
-// TestStorm: two replicas on one Redis, on Slack and Discord at once, with three
-// in ten questions delivered more than once, all out of order, a tenth of the
-// calls failing, a document that changes all the time, and kill -9 of each
-// replica twice and of Redis twice. Each question gets one answer, or, while
-// Redis is down, one word that there is none; nobody sees what they may not
-// read; each document is whole at every moment. FOOTNOTE_STORM=full makes it
-// 1,000 questions of 100 people in 40 rooms.
+// TestStorm: two replicas and three workers on one Redis, on Slack and Discord at
+// once, with three in ten questions delivered more than once, all out of order, a
+// tenth of the calls failing, documents that change all the time, and kill -9 of
+// each replica twice, of a worker, and of Redis twice. Each question gets one
+// answer, or, while Redis is down, one word that there is none; nobody sees what
+// they may not read; each document is there once and whole at every moment.
+// FOOTNOTE_STORM=full makes it 2,000 questions of 100 people in 40 rooms, with
+// four times as many kills.
 func TestStorm(t *testing.T) {
-	questions := 48
+	questions, rounds := 40, 1
 	if wholeStorm() {
-		questions = 1000
+		questions, rounds = 2000, 4
 	} else {
 		t.Parallel()
 	}
@@ -90,13 +86,15 @@ func TestStorm(t *testing.T) {
 	stop := x.edit()
 	x.rage()
 	begun := time.Now()
-	blows := []func(){x.killReplica(0), x.killReplica(1), x.killRedis, x.killReplica(0), x.killReplica(1), x.killRedis}
+	var blows []func()
+	for i := range rounds {
+		blows = append(blows, x.killReplica(0), x.killWorker(i%len(x.workers)), x.killReplica(1), x.killRedis, x.killReplica(0), x.killReplica(1), x.killRedis)
+	}
 	for i := range questions {
 		x.ask()
 		x.pace(12)
-		if i%(questions/(len(blows)+1)+1) == questions/(len(blows)+1) && len(blows) > 0 {
-			blows[0]()
-			blows = blows[1:]
+		if every := questions / len(blows); i%every == every-1 && i/every < len(blows) {
+			blows[i/every]()
 		}
 	}
 	x.settle()
@@ -116,53 +114,31 @@ func newStormy(t *testing.T) *stormy {
 	}
 	write(t, filepath.Join(x.docs, ".access.yaml"), "access: [everyone]\n")
 	write(t, filepath.Join(x.docs, "closed", ".access.yaml"), "access: ['slack:T0HOME:usergroup/S0SECURITY', '"+access+"']\n")
-	x.revise(0)
+	for i := range lifts {
+		x.revise(i, 0)
+	}
 
 	x.server = redistest.New(t, t.TempDir())
 	x.onRedis = &onRedis{T: t, server: x.server, proxy: redistest.NewProxy(t, x.server.Address)}
 	x.onRedis.connect()
 	for i := range x.files {
 		x.files[i] = x.onRedis.configuration(fmt.Sprintf("slack: {mode: socket, api_url: '%s'}\ndiscord: {api_url: '%s'}\nsources: [{folder: '%s'}]\n"+
-			"serve: {per_asker: 1000, per_room: 1000, lease: 5}\nchunk: {tokens: 50}\nsync: {interval: 2}\n", x.slack.APIURL(), x.discord.URL(), x.docs))
+			"serve: {per_asker: 1000, per_room: 1000, lease: 5}\nchunk: {tokens: 50}\nsync: {interval: 2}\ningest: {workers: 0}\n", x.slack.APIURL(), x.discord.URL(), x.docs))
 		x.replicas[i] = x.serve(i)
+	}
+	for i := range x.workers {
+		x.workers[i] = x.work()
 	}
 	for _, p := range x.replicas {
 		p.ready(200)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if names, err := x.documents(); len(names) == len(stormDocuments)+1 {
+		if names, err := x.documents(); len(names) == len(stormDocuments)+lifts {
 			return x
 		} else if time.Now().After(end) {
 			t.Fatalf("the index holds %v, %v:\n%s", names, err, x.replicas[0].log())
 		}
 	}
-}
-
-// documents are the paths of the documents in the index.
-func (x *stormy) documents() (names []string, err error) {
-	s, g, err := x.generation()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	list, err := g.Documents(x.Context(), system.Grant())
-	for _, d := range list {
-		names = append(names, d.Path)
-	}
-	return names, err
-}
-
-// generation is the one that is asked, read past the proxy.
-func (x *stormy) generation() (*redisindex.Store, retrieval.Generation, error) {
-	s, err := redisindex.Open(x.Context(), x.onRedis.link, redisindex.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := s.Open(x.Context(), "")
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
-	}
-	return s, g, nil
 }
 
 // newSlack is 50 people, ten of the security group and three guests, in 20
@@ -337,6 +313,25 @@ func (x *stormy) killReplica(i int) func() {
 	}
 }
 
+// work starts a worker.
+func (x *stormy) work() *served {
+	p := &served{t: x.T, cmd: program(x.T, "", "worker", "--config", x.onRedis.configuration("chunk: {tokens: 50}\n")), said: make(chan struct{}), ended: make(chan error, 1)}
+	p.begin()
+	return p
+}
+
+// killWorker kills a worker in the middle of whatever it does, and starts
+// another.
+func (x *stormy) killWorker(i int) func() {
+	return func() {
+		x.Helper()
+		x.kills++
+		_ = x.workers[i].stop(syscall.SIGKILL)
+		x.logs = append(x.logs, x.workers[i].log())
+		x.workers[i] = x.work()
+	}
+}
+
 // killRedis kills the server, and starts it again over what it has on disk.
 func (x *stormy) killRedis() {
 	x.Helper()
@@ -499,95 +494,6 @@ func (x *stormy) report() {
 	}
 }
 
-// revise writes the document that changes: three chunks that each name the
-// revision.
-func (x *stormy) revise(n int) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Lift %d\n", n)
-	for _, part := range []string{"Code", "Doors", "Alarm"} {
-		fmt.Fprintf(&b, "\n## %s\n\nlifttext r%dx %s\n", part, n, strings.Repeat("The lift stops at each floor of the marzipan house. ", 5))
-	}
-	write(x.T, filepath.Join(x.docs, "lift.md"), b.String())
-}
-
-// edit rewrites the document all the time, and looks at the index: at every
-// moment it holds each document once, and of the one that changes all of one
-// revision. stop ends that, waits until the last revision is in force and
-// returns.
-func (x *stormy) edit() (stop func()) {
-	ctx, cancel := context.WithCancel(x.Context())
-	var g sync.WaitGroup
-	last, looks := 0, 0
-	g.Go(func() {
-		for ctx.Err() == nil {
-			last++
-			x.revise(last)
-			time.Sleep(700 * time.Millisecond)
-		}
-	})
-	g.Go(func() {
-		for ctx.Err() == nil {
-			if _, err := x.look(); err == nil {
-				looks++
-			}
-			time.Sleep(30 * time.Millisecond)
-		}
-	})
-	return func() {
-		x.Helper()
-		cancel()
-		g.Wait()
-		want := analysis.Terms(fmt.Sprintf("r%dx", last))[0]
-		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-			seen, err := x.look()
-			if err == nil && seen == want {
-				break
-			}
-			if time.Now().After(end) {
-				x.Fatalf("the last revision %s is not in force: %s, %v", want, seen, err)
-			}
-		}
-		x.Logf("%d revisions written, %d looks at the index", last, looks)
-	}
-}
-
-// look returns the word that names the revision in force. An error says that the
-// server could not be asked.
-func (x *stormy) look() (string, error) {
-	s, g, err := x.generation()
-	if err != nil {
-		return "", err
-	}
-	defer s.Close()
-	found, err := g.Search(x.Context(), system.Grant(), retrieval.Query{Terms: analysis.Terms("lifttext"), Depth: 50})
-	if err != nil {
-		return "", err
-	}
-	revisions := map[retrieval.Revision]int{}
-	var ids []retrieval.ChunkID
-	for _, h := range found.Lexical {
-		revisions[h.ID.Revision]++
-		ids = append(ids, h.ID)
-	}
-	if len(revisions) != 1 || len(ids) != 3 {
-		x.Errorf("a search finds %v chunks of the document by revision, want 3 of one", revisions)
-	}
-	names, err := x.documents()
-	if err != nil {
-		return "", err
-	}
-	if len(names) != len(stormDocuments)+1 {
-		x.Errorf("%v in the index, want %d documents", names, len(stormDocuments)+1)
-	}
-	texts, err := g.Passages(x.Context(), system.Grant(), ids)
-	if err != nil || len(texts) == 0 {
-		return "", errors.Join(errors.New("no text: superseded meanwhile"), err)
-	}
-	_, after, _ := strings.Cut(texts[0].Chunk.Content, "lifttext ")
-	name, _, _ := strings.Cut(after, " ")
-	return name, nil
-}
-
 // judge holds the outcome to the promises and prints the figures.
 func (x *stormy) judge(took time.Duration) {
 	x.Helper()
@@ -603,7 +509,7 @@ func (x *stormy) judge(took time.Duration) {
 		x.report()
 		x.Errorf("%d questions answered more than once, %d without a word", t.doubled, t.lost)
 	}
-	for _, p := range x.replicas {
+	for _, p := range slices.Concat(x.replicas[:], x.workers[:]) {
 		if err := p.stop(syscall.SIGTERM); err != nil {
 			x.Errorf("told to stop it ended with %v:\n%s", err, p.log())
 		}
