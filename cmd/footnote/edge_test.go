@@ -178,11 +178,14 @@ func TestDataDirectoryInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	for _, args := range [][]string{{"ask", "x"}, {"ingest", t.TempDir()}, {"docs", "list"}, {"index", "list"}, {"doctor"}} {
+	for _, args := range [][]string{{"ask", "x"}, {"ingest", t.TempDir()}, {"docs", "list"}, {"index", "list"}} {
 		r := footnote("", append(args, "--data", data)...)
 		if r.code != command.ExitFailure || !strings.Contains(r.out+r.err, "in use by pid") {
 			t.Errorf("footnote %v ended with %d and says %s%s", args, r.code, r.out, r.err)
 		}
+	}
+	if r := footnote("", "doctor", "--data", data); r.code != 0 || !strings.Contains(r.out, "a running footnote holds "+data) {
+		t.Errorf("doctor ended with %d and says %s%s", r.code, r.out, r.err)
 	}
 }
 

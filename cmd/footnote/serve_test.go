@@ -480,7 +480,7 @@ func TestServe_Refuses(t *testing.T) {
 		{"nothing configured", empty, "", nil, 2, []string{"no chat platform is configured", "FOOTNOTE_SLACK_BOT_TOKEN", "FOOTNOTE_DISCORD_TOKEN"}},
 		{"no index", empty, "slack: {mode: socket, api_url: '" + s.APIURL() + "'}\n", slackEnv(s), 5, []string{"there is no index yet", "footnote ingest FOLDER"}},
 		{"all problems at once", empty, "slack: {mode: http}\ndiscord: {mode: http}\nserve: {workers: 0}\n", nil, 2, []string{"FOOTNOTE_SLACK_SIGNING_SECRET", "web.listen", "FOOTNOTE_DISCORD_PUBLIC_KEY", "serve.workers"}},
-		{"token that Slack does not take", "", "slack: {api_url: '" + s.APIURL() + "'}\n", []string{"FOOTNOTE_SLACK_BOT_TOKEN=xoxb-wrong", "FOOTNOTE_SLACK_APP_TOKEN=xapp-wrong"}, 1, []string{"Slack: FOOTNOTE_SLACK_BOT_TOKEN"}},
+		{"token that Slack does not take", "", "slack: {mode: socket, api_url: '" + s.APIURL() + "'}\n", []string{"FOOTNOTE_SLACK_BOT_TOKEN=xoxb-wrong", "FOOTNOTE_SLACK_APP_TOKEN=xapp-wrong"}, 1, []string{"Slack: FOOTNOTE_SLACK_BOT_TOKEN"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -522,7 +522,7 @@ func TestDoctor_Platforms(t *testing.T) {
 		env        []string
 		want       []string // check, state and a word of what or do
 	}{
-		{"a scope is missing", "slack: {api_url: '" + s.APIURL() + "'}\n", slackEnv(s), []string{"slack failure groups:read", "slack warning commands", "slack ok sockets"}},
+		{"a scope is missing", "slack: {mode: socket, api_url: '" + s.APIURL() + "'}\n", slackEnv(s), []string{"slack failure groups:read", "slack warning commands", "slack ok sockets"}},
 		{"token that Discord does not take", "discord: {api_url: '" + d.URL() + "'}\n", []string{"FOOTNOTE_DISCORD_TOKEN=wrong"}, []string{"discord failure FOOTNOTE_DISCORD_TOKEN"}},
 		{"Discord", "discord: {api_url: '" + d.URL() + "'}\n", []string{"FOOTNOTE_DISCORD_TOKEN=" + d.App().Token}, []string{"discord ok token", "discord ok GUILDS"}},
 		{"half", "discord: {mode: http}\n", nil, []string{"platforms failure FOOTNOTE_DISCORD_TOKEN", "platforms failure web.listen"}},

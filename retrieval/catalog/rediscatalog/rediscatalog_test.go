@@ -65,7 +65,7 @@ func put(t testing.TB, c *catalog.Catalog, rs ...catalog.Record) {
 	}
 }
 
-// await waits until two catalogs agree.
+// await waits until both hold the same.
 func await(t *testing.T, want, c *catalog.Catalog) {
 	t.Helper()
 	end := time.Now().Add(time.Minute)
