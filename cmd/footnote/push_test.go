@@ -200,7 +200,11 @@ func TestServe_PushedDocumentsAndTheOperator(t *testing.T) {
 	if out := command("docs"); strings.Count(out, "push:/") != 4 {
 		t.Errorf("docs:\n%s", out)
 	}
-	out, err := program(t, "", "sync", "--config", file).CombinedOutput()
+	out, err := program(t, "", "docs", "retry", "push:/empty.html", "--config", file).CombinedOutput()
+	if code := exitCode(err); code != 3 || !strings.Contains(string(out), "failed   push:/empty.html: no text") {
+		t.Errorf("docs retry of a pushed document: %d\n%s", code, out)
+	}
+	out, err = program(t, "", "sync", "--config", file).CombinedOutput()
 	if code := exitCode(err); code != 3 || !strings.Contains(string(out), "push:") {
 		t.Errorf("sync without sources: %d\n%s", code, out)
 	}

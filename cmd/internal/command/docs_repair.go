@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +76,7 @@ func (p *program) docsRetry() *cobra.Command {
 		Use:   "retry [ID...]",
 		Short: "Try documents again that failed or were refused: all, or those named",
 		Long: `retry takes in documents again that failed or were refused, from the sources of the
-configuration. One that has succeeded since costs nothing. It ends with 3 if some
+configuration, and those that were pushed or posted. One that has succeeded since costs nothing. It ends with 3 if some
 fail again.`,
 		Args: cobra.ArbitraryArgs,
 	}
@@ -105,11 +107,8 @@ func (p *program) runDocsRetry(ctx context.Context, ids []string) (err error) {
 	}
 	bySource, homeless := bySource(in.Loop, records)
 	var outcomes []follow.Outcome
-	for _, s := range c.Sources {
-		if bySource[s.Name] == nil {
-			continue
-		}
-		more, err := p.passOver(ctx, in, follow.Request{Sources: []string{s.Name}, Only: bySource[s.Name]})
+	for _, name := range slices.Sorted(maps.Keys(bySource)) {
+		more, err := p.passOver(ctx, in, follow.Request{Sources: []string{name}, Only: bySource[name]})
 		if err != nil {
 			return err
 		}
