@@ -84,7 +84,7 @@ func key(path, name string) string {
 
 func (v *values) deep(level int) error {
 	if level > v.depth {
-		return refuse("the data nests more than %d deep, which is the limit", v.depth)
+		return refuse("the data nests more than %d deep, which is the limit (ingest.extract.nesting)", v.depth)
 	}
 	return nil
 }

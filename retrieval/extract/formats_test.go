@@ -379,9 +379,9 @@ func TestLimitsAreOptions(t *testing.T) {
 		limits                 bounds.Limits
 	}{
 		{"cells", "a.csv", "a,b\nc,d\n", "more than 3 cells", bounds.Limits{Cells: 3}},
-		{"text", "a.vtt", "WEBVTT\n\n00:01.0 --> 00:02.0\nlong text\n", "of text, which is the limit", bounds.Limits{Text: 4}},
-		{"nesting of JSON", "a.json", strings.Repeat("[", 20), "nests more than 5 deep", bounds.Limits{Nesting: 5}},
-		{"nesting of YAML", "a.yaml", strings.Repeat("[", 20) + strings.Repeat("]", 20), "nests more than 5 deep", bounds.Limits{Nesting: 5}},
+		{"text", "a.vtt", "WEBVTT\n\n00:01.0 --> 00:02.0\nlong text\n", "of text, which is the limit (ingest.extract.text_megabytes)", bounds.Limits{Text: 4}},
+		{"nesting of JSON", "a.json", strings.Repeat("[", 20), "nests more than 5 deep, which is the limit (ingest.extract.nesting)", bounds.Limits{Nesting: 5}},
+		{"nesting of YAML", "a.yaml", strings.Repeat("[", 20) + strings.Repeat("]", 20), "nests more than 5 deep, which is the limit (ingest.extract.nesting)", bounds.Limits{Nesting: 5}},
 		{"nesting of XML", "a.docx", office(t, "word/document.xml", strings.Repeat("<w:x>", 20)), "nests elements more than 5 deep", bounds.Limits{Nesting: 5}},
 		{"parts of a mail", "a.eml", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "x", "--b", "", "y", "--b--"), "more than 2 parts", bounds.Limits{Parts: 2}},
 	} {

@@ -213,11 +213,11 @@ func (m *message) count(body []byte, depth int) error {
 	m.parts++
 	switch m.size += int64(len(body)); {
 	case m.parts > m.src.Limits.Parts:
-		return refuse("the mail has more than %d parts, which is the limit", m.src.Limits.Parts)
+		return refuse("the mail has more than %d parts, which is the limit (ingest.extract.members)", m.src.Limits.Parts)
 	case m.size > m.src.Limits.Unpacked:
-		return refuse("the parts of the mail hold more than %d MB, which is the limit", m.src.Limits.Unpacked>>20)
+		return refuse("the parts of the mail hold more than %d MB, which is the limit (ingest.extract.unpacked_megabytes)", m.src.Limits.Unpacked>>20)
 	case depth > m.src.Limits.Nesting:
-		return refuse("the mail nests parts more than %d deep, which is the limit", m.src.Limits.Nesting)
+		return refuse("the mail nests parts more than %d deep, which is the limit (ingest.extract.nesting)", m.src.Limits.Nesting)
 	}
 	return m.ctx.Err()
 }

@@ -364,7 +364,7 @@ func TestIngest_Deadline(t *testing.T) {
 		return doctree.Tree{}, nil
 	}
 	r := b.ingest(src, How{})
-	if len(r.Failed) != 1 || !r.Failed[0].Retryable || r.Failed[0].Reason != "reading it took longer than 1ms; split it, or allow more time" {
+	if len(r.Failed) != 1 || !r.Failed[0].Retryable || r.Failed[0].Reason != "reading it took longer than 1ms; split it, or raise ingest.extract.seconds" {
 		t.Errorf("report: %+v", r)
 	}
 	if got := b.search("alpha", acl.Everyone); len(got) != 1 || b.states()["a.md"] != catalog.Failed {

@@ -89,7 +89,7 @@ func (r *run) extractFault(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(known.Reason, "\n")
 		return &Fault{Reason: reason, Retryable: known.Retryable}
 	case ctx.Err() != nil:
-		return &Fault{Reason: fmt.Sprintf("reading it took longer than %v; split it, or allow more time", r.options.Timeout), Retryable: true}
+		return &Fault{Reason: fmt.Sprintf("reading it took longer than %v; split it, or raise ingest.extract.seconds", r.options.Timeout), Retryable: true}
 	}
 	return &Fault{Reason: "the document could not be read", Cause: err}
 }

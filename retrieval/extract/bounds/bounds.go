@@ -87,7 +87,7 @@ func Zip(data []byte, what string, l Limits) (*Archive, error) {
 		return nil, Refuse("the %s is damaged or cut off (%v): open and save it again", what, err)
 	}
 	if len(r.File) > l.Parts {
-		return nil, Refuse("the %s holds %d parts, the limit is %d", what, len(r.File), l.Parts)
+		return nil, Refuse("the %s holds %d parts, the limit is %d (ingest.extract.members)", what, len(r.File), l.Parts)
 	}
 	a := &Archive{files: map[string]*zip.File{}, left: l.Unpacked, limits: l}
 	total := int64(0)
@@ -100,10 +100,10 @@ func Zip(data []byte, what string, l Limits) (*Archive, error) {
 		a.files[name] = f
 	}
 	if total > l.Unpacked {
-		return nil, Refuse("the %s unpacks to %d MB, the limit is %d MB", what, total>>20, l.Unpacked>>20)
+		return nil, Refuse("the %s unpacks to %d MB, the limit is %d MB (ingest.extract.unpacked_megabytes)", what, total>>20, l.Unpacked>>20)
 	}
 	if total > ratioFrom && total/int64(len(data)) > l.Ratio {
-		return nil, Refuse("the %s unpacks to %d times its size, the limit is %d times: it looks like a zip bomb", what, total/int64(len(data)), l.Ratio)
+		return nil, Refuse("the %s unpacks to %d times its size, the limit is %d times (ingest.extract.ratio): it looks like a zip bomb", what, total/int64(len(data)), l.Ratio)
 	}
 	return a, nil
 }
@@ -135,7 +135,7 @@ func (a *Archive) Read(ctx context.Context, name string) ([]byte, error) {
 	defer r.Close()
 	data, err := io.ReadAll(io.LimitReader(r, a.left+1))
 	if a.left -= int64(len(data)); a.left < 0 {
-		return nil, Refuse("the document unpacks to more than %d MB, which is the limit", a.limits.Unpacked>>20)
+		return nil, Refuse("the document unpacks to more than %d MB, which is the limit (ingest.extract.unpacked_megabytes)", a.limits.Unpacked>>20)
 	}
 	if err != nil {
 		return nil, Refuse("the part %s is damaged (%v): open and save the document again", name, err)
@@ -153,7 +153,11 @@ func Office(data []byte, what, newer, password string) error {
 	case bytes.HasPrefix(data, []byte("PK")):
 		return nil
 	case !bytes.HasPrefix(data, []byte(compound)):
-		return Refuse("not a %s: the file is no zip container; it may be damaged or have the wrong name", what)
+		article := "a"
+		if strings.HasPrefix(what, "E") {
+			article = "an"
+		}
+		return Refuse("not %s %s: the file is no zip container; it may be damaged or have the wrong name", article, what)
 	case bytes.Contains(data, wide("EncryptedPackage")) || bytes.Contains(data, wide("EncryptionInfo")):
 		return Encrypted(what, password)
 	}

@@ -41,9 +41,9 @@ func TestCase_X9_ZipBombsAreRefusedBeforeTheyUnpack(t *testing.T) {
 		limits bounds.Limits
 		want   string
 	}{
-		{"a bomb", zipped(t, map[string]string{"a": zeros}), bounds.Limits{}.Filled(), "it looks like a zip bomb"},
-		{"more than the limit", zipped(t, map[string]string{"a": strings.Repeat("x", 1001)}), small, "unpacks to 0 MB, the limit is 0 MB"},
-		{"many parts", zipped(t, map[string]string{"a": "", "b": "", "c": ""}), small, "holds 3 parts, the limit is 2"},
+		{"a bomb", zipped(t, map[string]string{"a": zeros}), bounds.Limits{}.Filled(), "(ingest.extract.ratio): it looks like a zip bomb"},
+		{"more than the limit", zipped(t, map[string]string{"a": strings.Repeat("x", 1001)}), small, "unpacks to 0 MB, the limit is 0 MB (ingest.extract.unpacked_megabytes)"},
+		{"many parts", zipped(t, map[string]string{"a": "", "b": "", "c": ""}), small, "holds 3 parts, the limit is 2 (ingest.extract.members)"},
 		{"cut off", zipped(t, map[string]string{"a": "b"})[:20], small, "damaged or cut off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,5 +104,14 @@ func TestOfficeFilesThatAreNone(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestOffice_NamesWhatItIsNot(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]string{"Word document": "not a Word document:", "Excel workbook": "not an Excel workbook:"} {
+		if err := bounds.Office([]byte("a picture"), what, "", ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

@@ -179,7 +179,7 @@ func (d *Document) put(s string) {
 
 func (d *Document) full(s string) bool {
 	if d.out.Len()+len(s) > d.limits.Text {
-		d.fail("the document holds more than %d MB of text, which is the limit: split it", d.limits.Text>>20)
+		d.fail("the document holds more than %d MB of text, which is the limit (ingest.extract.text_megabytes): split it", d.limits.Text>>20)
 	}
 	return d.err != nil
 }
@@ -291,7 +291,7 @@ func (d *Document) BeginRow(head bool, cells int) {
 // Cells counts cells, or values, against the limit.
 func (d *Document) Cells(n int) {
 	if d.cells += n; d.cells > d.limits.Cells {
-		d.fail("the document holds more than %d cells, which is the limit: split it", d.limits.Cells)
+		d.fail("the document holds more than %d cells, which is the limit (ingest.extract.cells): split it", d.limits.Cells)
 	}
 }
 

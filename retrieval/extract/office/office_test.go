@@ -287,7 +287,7 @@ func TestSlides(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err = office.ReadSlides(context.Background(), data, "", bounds.Limits{Pages: 2}.Filled())
-	if err == nil || !strings.Contains(err.Error(), "has 3 slides, the limit is 2") {
+	if err == nil || !strings.Contains(err.Error(), "has 3 slides, the limit is 2 (ingest.extract.pages)") {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ func ReadSlides(ctx context.Context, data []byte, password string, l bounds.Limi
 		return doctree.Tree{}, err
 	}
 	if len(parts) > l.Pages {
-		return doctree.Tree{}, bounds.Refuse("the presentation has %d slides, the limit is %d: split it", len(parts), l.Pages)
+		return doctree.Tree{}, bounds.Refuse("the presentation has %d slides, the limit is %d (ingest.extract.pages): split it", len(parts), l.Pages)
 	}
 	k := deck{ctx: ctx, p: p, d: draft.New(l, false)}
 	k.d.Facts = doctree.Facts{Unit: "slide", Total: len(parts)}

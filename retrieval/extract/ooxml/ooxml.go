@@ -161,7 +161,7 @@ func (p *Package) walk(ctx context.Context, data []byte, f func(Element)) error 
 		switch t := token.(type) {
 		case xml.StartElement:
 			if depth++; depth > p.limits.Nesting {
-				return bounds.Refuse("the %s nests elements more than %d deep, which is the limit", p.what, p.limits.Nesting)
+				return bounds.Refuse("the %s nests elements more than %d deep, which is the limit (ingest.extract.nesting)", p.what, p.limits.Nesting)
 			}
 			f(Element{Start: true, Name: t.Name.Local, Space: t.Name.Space, attrs: t.Attr})
 		case xml.EndElement:

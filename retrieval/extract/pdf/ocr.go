@@ -29,7 +29,7 @@ type recognised struct {
 var errNoOCR = errors.New("install tesseract with the languages eng and kor, or add a text layer to the file")
 
 // errNoTime is the advice where a document holds more scans than it has time.
-var errNoTime = errors.New("there was no time to recognise them: allow more time for a document, or add a text layer to the file")
+var errNoTime = errors.New("there was no time to recognise them: raise ingest.extract.seconds, or add a text layer to the file")
 
 // Bounds of text recognition.
 const (

@@ -46,7 +46,7 @@ func Read(ctx context.Context, data []byte, password string, l bounds.Limits) (d
 	}
 	defer d.close()
 	if d.pages > l.Pages {
-		return doctree.Tree{}, bounds.Refuse("the PDF has %d pages, the limit is %d: split it", d.pages, l.Pages)
+		return doctree.Tree{}, bounds.Refuse("the PDF has %d pages, the limit is %d (ingest.extract.pages): split it", d.pages, l.Pages)
 	}
 	if d.pages == 0 {
 		return doctree.Tree{}, bounds.Refuse("no text found: the PDF has no pages")
@@ -141,7 +141,7 @@ func (b *book) keep(rows []row, number int, ocr bool) {
 
 func (b *book) full() error {
 	if b.size > b.limits.Text {
-		return bounds.Refuse("the PDF holds more than %d MB of text, which is the limit: split it", b.limits.Text>>20)
+		return bounds.Refuse("the PDF holds more than %d MB of text, which is the limit (ingest.extract.text_megabytes): split it", b.limits.Text>>20)
 	}
 	return nil
 }

@@ -359,7 +359,7 @@ func TestCase_X9_ManyPagesAreReadOneAtATime(t *testing.T) {
 	if tree := read(t, data); strings.Count(tree.Canonical, "This is page number") != 500 {
 		t.Error("pages are missing")
 	}
-	if _, err := pdf.Read(context.Background(), data, "", bounds.Limits{Pages: 100}.Filled()); err == nil || !strings.Contains(err.Error(), "has 500 pages, the limit is 100") {
+	if _, err := pdf.Read(context.Background(), data, "", bounds.Limits{Pages: 100}.Filled()); err == nil || !strings.Contains(err.Error(), "has 500 pages, the limit is 100 (ingest.extract.pages)") {
 		t.Error(err)
 	}
 	if _, err := pdf.Read(context.Background(), data, "", bounds.Limits{Text: 1000}.Filled()); err == nil || !strings.Contains(err.Error(), "of text, which is the limit") {

@@ -83,7 +83,7 @@ func (s *Server) XHTML(ctx context.Context, name string, data []byte, l bounds.L
 	case err != nil:
 		return "", s.away("broke off its answer")
 	case len(text) > l.Text:
-		return "", bounds.Refuse("the Tika server found more than %d MB of text, which is the limit: split the document", l.Text>>20)
+		return "", bounds.Refuse("the Tika server found more than %d MB of text, which is the limit (ingest.extract.text_megabytes): split the document", l.Text>>20)
 	}
 	return string(text), nil
 }

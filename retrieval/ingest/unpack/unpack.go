@@ -192,7 +192,7 @@ func passing(err error, timeout time.Duration) *ingest.Fault {
 	case errors.As(err, &known):
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return &ingest.Fault{Reason: fmt.Sprintf("listing what it holds took longer than %v; split it, or allow more time", timeout), Retryable: true}
+		return &ingest.Fault{Reason: fmt.Sprintf("listing what it holds took longer than %v; split it, or raise ingest.extract.seconds", timeout), Retryable: true}
 	}
 	return &ingest.Fault{Reason: "it could not be listed what it holds", Retryable: true, Cause: err}
 }
