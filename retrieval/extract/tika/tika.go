@@ -16,7 +16,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -76,6 +78,9 @@ func (s *Server) XHTML(ctx context.Context, name string, data []byte, l bounds.L
 	if err := s.judge(answer.StatusCode); err != nil {
 		return "", err
 	}
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != "" && kind != "application/xhtml+xml" && !strings.HasPrefix(kind, "text/") {
+		return "", s.stranger("no text in its answer")
+	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(l.Text)+1))
 	switch {
 	case ctx.Err() != nil:
@@ -104,7 +109,12 @@ func (s *Server) judge(status int) error {
 		e.Retryable = true
 		return e
 	}
-	e := bounds.Refuse("what answers at %s is no Tika server (status %d): set ingest.extract.tika to one", s.base.Host, status)
+	return s.stranger(fmt.Sprintf("status %d", status))
+}
+
+// stranger says that another kind of server answers.
+func (s *Server) stranger(why string) error {
+	e := bounds.Refuse("what answers at %s is no Tika server (%s): set ingest.extract.tika to one", s.base.Host, why)
 	e.Retryable = true
 	return e
 }

@@ -63,6 +63,10 @@ func TestRefusals(t *testing.T) {
 		{"busy", status(503), "failed on it (status 503)", true},
 		{"leading elsewhere", status(302), "is no Tika server (status 302)", true},
 		{"another server", status(404), "is no Tika server (status 404)", true},
+		{"answering with no text", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = io.WriteString(w, "canary")
+		}, "is no Tika server (no text in its answer)", true},
 		{"too much text", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 2000)) }, "more than 0 MB of text", false},
 		{"breaking off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
