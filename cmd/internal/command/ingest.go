@@ -83,7 +83,7 @@ It ends with 3 if some documents failed or were refused; the others are in.`,
 	c.Flags().StringSliceVar(&f.options.Include, "include", nil, "take only files that match the `PATTERN`, for example **/*.md")
 	c.Flags().StringSliceVar(&f.options.Exclude, "exclude", nil, "leave out files that match the `PATTERN`")
 	c.Flags().BoolVar(&f.options.FollowOutside, "follow-links", false, "follow symbolic links that lead out of the folder")
-	c.Flags().BoolVar(&f.how.Prune, "prune", false, "remove documents whose files are no longer there")
+	c.Flags().BoolVar(&f.how.Prune, "prune", false, "remove documents whose files are no longer there, or are left out by the patterns")
 	c.Flags().BoolVar(&f.how.Rebuild, "rebuild", false, "build a new index whatever there is")
 	p.jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runIngest(cmd.Context(), f, args) }
