@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,8 +200,11 @@ func (b *Bot) explain(ctx context.Context, m Message) (Explanation, error) {
 	}
 	// SECURITY: the one place where the authority of a question is made.
 	e.Grant = acl.NewGrant(m.Asker, m.Audience)
-	for range attempts {
+	for n := range attempts {
 		ok, err := b.work(ctx, reader, m, &e)
+		if err == nil && !ok && n == attempts-1 {
+			ok, err = b.lasting(ctx, reader, &e)
+		}
 		if err != nil {
 			return e, err
 		}
@@ -357,6 +361,43 @@ func (b *Bot) standing(ctx context.Context, reader retrieval.Reader, e *Explanat
 		}
 	}
 	return true, nil
+}
+
+// lasting settles for a reply from revisions that were superseded in every
+// attempt, as where documents change all the time: those stay readable, and
+// documents to check that are gone are left out. It reports false if a source
+// is gone, or what a refusal did not see.
+//
+// SECURITY: the third check again, by documents and their present access lists.
+func (b *Bot) lasting(ctx context.Context, reader retrieval.Reader, e *Explanation) (bool, error) {
+	if e.Reply.Outcome == Refused && slices.ContainsFunc(e.Gate, func(v Verdict) bool { return v.Passed }) {
+		return false, nil // its evidence may have been superseded: a refusal would say too much
+	}
+	for _, s := range e.Reply.Sources {
+		if ok, err := readable(ctx, reader, e.Grant, s.Document, s.Revision); !ok {
+			return false, err
+		}
+	}
+	var left []Nearest
+	for _, n := range e.Reply.Nearest {
+		ok, err := readable(ctx, reader, e.Grant, n.Document, "")
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			left = append(left, n)
+		}
+	}
+	e.Reply.Nearest = left
+	return true, nil
+}
+
+func readable(ctx context.Context, reader retrieval.Reader, g acl.Grant, id retrieval.DocumentID, rev retrieval.Revision) (bool, error) {
+	_, err := reader.Document(ctx, g, id, rev)
+	if errors.Is(err, retrieval.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // fill makes lists of the JSON contract empty instead of null.

@@ -227,6 +227,58 @@ func (r *revoking) Passages(ctx context.Context, g acl.Grant, ids []retrieval.Ch
 	return r.Generation.Passages(ctx, g, ids)
 }
 
+// restless changes a document before each check of a reply, the last of so many
+// calls of Passages.
+type restless struct {
+	retrieval.Generation
+	calls, every int
+	change       func(n int)
+}
+
+func (r *restless) Passages(ctx context.Context, g acl.Grant, ids []retrieval.ChunkID) ([]retrieval.Passage, error) {
+	if r.calls++; r.calls%r.every == 0 {
+		r.change(r.calls)
+	}
+	return r.Generation.Passages(ctx, g, ids)
+}
+
+// Documents that change all the time are answered from, and named in refusals,
+// as long as the asker may read them.
+func TestDocumentsThatChangeAllTheTime(t *testing.T) {
+	t.Parallel()
+	again := func(access ...string) func(w *world, n int) {
+		return func(w *world, n int) {
+			w.publish(doc{"handbook", handbook.text + strings.Repeat("x", n), access})
+		}
+	}
+	tests := map[string]struct {
+		change func(w *world, n int)
+		ask    string
+		every  int
+		want   Outcome
+	}{
+		"an answer":             {again("everyone"), "Where are badges made?", 3, Answered},
+		"an answer, taken away": {again("user:nobody"), "Where are badges made?", 3, Refused},
+		"a refusal":             {again("everyone"), "Who won the world cup in 1998?", 2, Refused},
+		"a refusal, taken away": {again("user:nobody"), "Who won the world cup in 1998?", 2, Refused},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, handbook)
+			r := &restless{Generation: w.gen, every: tt.every, change: func(n int) { tt.change(w, n) }}
+			w.use(w.generated.generator, func(context.Context) (retrieval.Reader, error) { return r, nil })
+			reply, err := w.bot.Handle(t.Context(), Message{Text: tt.ask, Asker: ben, Audience: acl.AskerOnly()})
+			if err != nil || reply.Outcome != tt.want {
+				t.Fatalf("%s %s, %v, want %q", reply.Outcome, reply.Reason, err, tt.want)
+			}
+			if strings.Contains(name, "taken") && len(reply.Sources)+len(reply.Nearest) > 0 {
+				t.Errorf("names what was taken away: %v %v", reply.Sources, reply.Nearest)
+			}
+		})
+	}
+}
+
 func TestAccessLostWhileAnswering(t *testing.T) {
 	t.Parallel()
 	second := doc{"lodge", "Badges are made in the lodge as well, says the lodge.", everyone}
