@@ -418,7 +418,8 @@ func reasonCode(code string) string {
 }
 
 // notice posts a message that is no answer. To a command it comes in place of
-// the word that the bot is looking.
+// the word that the bot is looking. Unlike an answer it is posted again if Slack
+// may or may not have taken it: twice is better than never.
 func (a *Adapter) notice(ctx context.Context, q question, p place, m render.Message) error {
 	if p.respond != "" {
 		if err := a.respond(ctx, p.respond, m, q.Kind == kindCommand && !p.beside); err == nil {
@@ -433,9 +434,14 @@ func (a *Adapter) notice(ctx context.Context, q question, p place, m render.Mess
 		}
 		p.channel = dm
 	}
-	_, err := a.post(ctx, p.channel, p.thread, m, "", 0)
-	return err
+	for try := 0; ; try++ {
+		if _, err := a.post(ctx, p.channel, p.thread, m, "", 0); !ambiguous(err) || try == noticeTries {
+			return err
+		}
+	}
 }
+
+const noticeTries = 2 // besides the first
 
 // tell tells a person something that nobody else needs to see, as near to the
 // question as it can be.
