@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +28,11 @@ func (x *stormy) revise(lift, n int) {
 	for _, part := range []string{"Code", "Doors", "Alarm"} {
 		fmt.Fprintf(&b, "\n## %s\n\nlifttext r%dx %s\n", part, n, strings.Repeat("The lift stops at each floor of the marzipan house. ", 5))
 	}
-	write(x.T, filepath.Join(x.docs, fmt.Sprintf("lift%d.md", lift)), b.String())
+	name := fmt.Sprintf("lift%d.md", lift)
+	write(x.T, filepath.Join(filepath.Dir(x.docs), name), b.String()) // and moved: nobody sees half a file
+	if err := os.Rename(filepath.Join(filepath.Dir(x.docs), name), filepath.Join(x.docs, name)); err != nil {
+		x.Error(err)
+	}
 }
 
 // edit rewrites documents all the time, and looks at the index. stop ends that,
