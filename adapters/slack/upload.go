@@ -109,6 +109,9 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	if a.c.Uploads.May(who) {
 		access, no, reason = a.roomOf(ctx, q, who)
 	}
+	if err := context.Cause(ctx); err != nil {
+		return desk.Result{}, err // what was found since is no answer: the next run asks again
+	}
 	if no != "" {
 		if !q.Further {
 			a.tellApart(ctx, q, no)
@@ -122,6 +125,8 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	name, err := a.fetchFile(ctx, q, access)
 	var user *bot.UserError
 	switch {
+	case context.Cause(ctx) != nil:
+		return desk.Result{}, context.Cause(ctx)
 	case errors.Is(err, errWithdrawn):
 		a.showState(ctx, ref, shelf.State{Settled: true, Gone: true}.Text(name))
 		return desk.Result{State: ledger.Ignored, Reason: "deleted"}, nil
