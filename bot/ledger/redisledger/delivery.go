@@ -281,6 +281,9 @@ func (l *Ledger) Move(ctx context.Context, r ledger.Ref, s ledger.Step) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
+	if s.State == ledger.Posting {
+		ctx = context.WithValue(ctx, fsynced{}, true)
+	}
 	by := rand.Text()
 	return failed("noting a step", l.onDelivery(ctx, r.Key, func(old *record) (func(redis.Pipeliner), error) {
 		if old.by == by {

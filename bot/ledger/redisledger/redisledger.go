@@ -22,9 +22,9 @@
 // Leases are by the replicas' clocks, which must agree to within seconds. They
 // outlive a process: what a killed one held is taken over when its lease ends.
 //
-// Durable means: acknowledged by the server. With appendfsync everysec the loss
-// of power may take the last second, and the end of its process what it held
-// back while a slow disk wrote; so may a replica that takes over and was behind.
+// Durable means: acknowledged by the server, and on its disk before a message is
+// posted. With appendfsync everysec the loss of power may take the last second,
+// and the end of its process what it held back while a slow disk wrote; so may a replica that takes over and was behind.
 // Restore gives a question back by whoever holds it. An end that is lost is
 // looked for again by whoever takes the question over, if it had begun to post.
 package redisledger
@@ -101,7 +101,9 @@ func (l *Ledger) transact(ctx context.Context, decide func(*redis.Tx) (func(redi
 			if err != nil || write == nil {
 				return err
 			}
-			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil })
+			if _, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil }); err == nil && ctx.Value(fsynced{}) != nil {
+				onDisk(ctx, tx)
+			}
 			return err
 		}, watched...)
 		if !again(err, try) {
@@ -111,6 +113,22 @@ func (l *Ledger) transact(ctx context.Context, decide func(*redis.Tx) (func(redi
 			return err
 		}
 	}
+}
+
+// fsynced marks the context of a write that must not be lost with the server's
+// process: that a message is about to be posted. With appendfsync everysec an
+// acknowledged write may still be in the process while the disk is busy, and
+// whoever took over would post the message again.
+type fsynced struct{}
+
+// diskTime is how long such a write waits for the disk: with everysec a second
+// at most while that keeps up.
+const diskTime = 1200 * time.Millisecond
+
+// onDisk waits until the writes of a connection are on the server's disk. A
+// server without a log of writes, or older than WAITAOF, keeps nothing anyway.
+func onDisk(ctx context.Context, tx *redis.Tx) {
+	_ = tx.Do(ctx, "WAITAOF", 1, 0, diskTime.Milliseconds()).Err()
 }
 
 const (

@@ -194,7 +194,7 @@ func TestCutConnections(t *testing.T) {
 	o, err := redis.ParseURL(redistest.URL(t))
 	must(t, err)
 	cuts := 0
-	for n := 1; n < 40; n++ {
+	for n := 1; n < 25; n++ {
 		var cut cutter
 		cut.left.Store(1 << 40)
 		o.Dialer, o.PoolSize, o.MaxRetries = cut.dial, 1, -1
