@@ -34,7 +34,7 @@ redis.call('EXPIRE', KEYS[4], ARGV[6])
 if old[1] and old[1] ~= ARGV[2] then redis.call('UNLINK', ARGV[8] .. old[1]) end
 return 1`)
 
-// takeScript takes a job to work on it.
+// takeScript takes a job to work on it. That counts as a try once it begins.
 //
 //	keys: stream, job
 //	args: entry, worker, lease in ms, tries allowed, how the job ends when they are used up, seconds to keep, group
@@ -53,9 +53,19 @@ if tries >= tonumber(ARGV[4]) then
   redis.call('HSET', KEYS[2], 'done', ARGV[5])
   return {0, '', '', 0, 0}
 end
-redis.call('HSET', KEYS[2], 'holder', ARGV[2], 'until', string.format('%.0f', now() + ARGV[3]), 'tries', tries + 1)
+redis.call('HSET', KEYS[2], 'holder', ARGV[2], 'until', string.format('%.0f', now() + ARGV[3]))
 redis.call('EXPIRE', KEYS[2], ARGV[6])
 return {2, j[6], j[7], tonumber(j[8]), tries + 1}`)
+
+// beginScript counts a try of a job that the worker holds for the token.
+//
+//	keys: job
+//	args: worker, token
+//	gives which try it is, 0 if the job is another's
+var beginScript = redis.NewScript(`
+local j = redis.call('HMGET', KEYS[1], 'holder', 'token')
+if j[1] ~= ARGV[1] or j[2] ~= ARGV[2] then return 0 end
+return redis.call('HINCRBY', KEYS[1], 'tries', 1)`)
 
 // keepScript renews the lease of who holds a job for the token, also one that
 // ran out and that nobody else took.

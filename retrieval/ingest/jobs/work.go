@@ -130,7 +130,8 @@ type taken struct {
 	token string
 	task  ingest.Task
 	parts int
-	try   int
+	try   int  // the next one, before it has begun
+	begun bool // and is counted
 }
 
 // handle works on the job of an entry, as long as it is replaced by another
@@ -201,7 +202,7 @@ func (h *hand) try(ctx context.Context, j *taken) error {
 	case errors.Is(why, errLate):
 		err = h.give(ctx, j, 0)
 	case ctx.Err() != nil || errors.Is(err, retrieval.ErrUnavailable):
-		err = h.give(ctx, j, 1)
+		err = h.give(ctx, j, j.unused())
 	default:
 		err = h.finish(ctx, j, ingest.Done{Reason: err.Error(), Retryable: true})
 	}
@@ -221,7 +222,24 @@ func (h *hand) apart(ctx context.Context, j *taken) (ingest.Done, error) {
 		h.alone.Lock()
 		defer h.alone.Unlock()
 	}
+	// A job that waits for its turn has not ended a process that ends now.
+	if err := h.begin(ctx, j); err != nil {
+		return ingest.Done{}, err
+	}
 	return h.do(ctx, j)
+}
+
+// begin counts the try.
+func (h *hand) begin(ctx context.Context, j *taken) error {
+	n, err := beginScript.Run(ctx, h.client, []string{h.job(j.id)}, h.me, j.token).Int()
+	switch {
+	case err != nil:
+		return failed("beginning a job", err)
+	case n == 0:
+		return fmt.Errorf("the job is another's: %w", retrieval.ErrFenced)
+	}
+	j.try, j.begun = n, true
+	return nil
 }
 
 // do fetches the bytes and works on them.
@@ -271,6 +289,14 @@ func (h *hand) finish(ctx context.Context, j *taken, d ingest.Done) error {
 		}
 		return err
 	})
+}
+
+// unused is how many tries a job that is given back did not use.
+func (j *taken) unused() int {
+	if j.begun {
+		return 1
+	}
+	return 0
 }
 
 // give gives the job back, with as many tries as it has not used.
