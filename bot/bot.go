@@ -326,10 +326,25 @@ func request(f form, results retrieval.Results, evidence []cite.Evidence) genera
 		p := e.Passage
 		r.Evidence = append(r.Evidence, generate.Evidence{
 			N: e.N, Header: "[" + strings.Join(append([]string{p.Title}, p.Chunk.Section...), " > ") + "]",
-			Language: languageOf(p), Content: p.Chunk.Content, Relevance: relevance[p.Chunk.ID],
+			Language: languageOf(p), Content: p.Chunk.Content, TableHead: tableHead(p.Chunk), Relevance: relevance[p.Chunk.ID],
 		})
 	}
 	return r
+}
+
+// tableHead is the head row that a chunk in the middle of a table is read under:
+// what its text has before the first row of its content, "" if it has none.
+func tableHead(c retrieval.Chunk) string {
+	if c.Kind != cite.Table {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.Content), "\n")
+	before, _, found := strings.Cut(c.Text, "\n"+first)
+	head := before[strings.LastIndex(before, "\n")+1:]
+	if !found || !strings.ContainsAny(head, "\t|") {
+		return ""
+	}
+	return head
 }
 
 // standing reports whether the asker may still read every document that the

@@ -2,6 +2,7 @@ package cite
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/width"
@@ -10,12 +11,18 @@ import (
 // maxCell bounds a cell of a table, in characters.
 const maxCell = 60
 
-// Grid lays a Markdown table out in columns for a font of equal widths, its
-// cells without markup. What is no table stays as it is.
+// Grid lays a table out in columns for a font of equal widths, its cells
+// without markup: a Markdown table, or rows of cells between bars or tabs. What
+// is no table stays as it is.
 func Grid(table string) string {
 	var rows [][]string
-	for _, l := range strings.Split(strings.Trim(table, "\n"), "\n") {
-		c := cells(l)
+	lines := strings.Split(strings.Trim(table, "\n"), "\n")
+	split := cells
+	if !slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, "\t") }) {
+		split = tabbed
+	}
+	for _, l := range lines {
+		c := split(l)
 		if c == nil {
 			return table
 		}
@@ -55,6 +62,15 @@ func writeRow(b *strings.Builder, row []string, widths []int) {
 		l.WriteString(c + strings.Repeat(" ", max(0, widths[i]-columns(c))))
 	}
 	b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+}
+
+// tabbed splits a row at its tabs.
+func tabbed(l string) []string {
+	out := strings.Split(l, "\t")
+	for i := range out {
+		out[i] = cell(out[i])
+	}
+	return out
 }
 
 // cells splits a row at its unescaped bars, nil if it has none.

@@ -86,7 +86,7 @@ func (g *Extractive) units(r Request) []scored {
 	var units []scored
 	var own, all []map[string]bool
 	for i, e := range r.Evidence {
-		for _, u := range cut(e.Content) {
+		for _, u := range cut(e.Content, e.TableHead) {
 			u.evidence, u.order = i, len(units)
 			units = append(units, scored{unit: u, n: e.N})
 			said := analysis.Terms(u.plain)

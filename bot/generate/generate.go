@@ -23,6 +23,7 @@ type Evidence struct {
 	Header    string  // title and sections, for judging only
 	Language  string  // ISO 639-1, "" unknown
 	Content   string  // quoted from
+	TableHead string  // head row of a table that Content is in the middle of, for judging only, "" none
 	Relevance float64 // probability of the reranker for the whole passage, 0 to 1; 0: none
 }
 

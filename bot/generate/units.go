@@ -38,15 +38,17 @@ var (
 // cutter walks one passage line by line.
 type cutter struct {
 	content string
+	head    string   // head row of a table that begins in an earlier passage, "" none
 	lines   [][2]int // without their line ends
 	units   []unit
 	leadIn  string // last prose or heading before a list, as it stands
 	last    string // last sentence of any kind, as it stands
 }
 
-// cut divides a passage's content into units, in order.
-func cut(content string) []unit {
-	c := &cutter{content: content}
+// cut divides a passage's content into units, in order. head is the head row of
+// a table that the content is in the middle of, "" none.
+func cut(content, head string) []unit {
+	c := &cutter{content: content, head: head}
 	for at := 0; at < len(content); {
 		end := strings.IndexByte(content[at:], '\n')
 		if end < 0 {
@@ -74,6 +76,8 @@ func (c *cutter) block(i int) int {
 	switch {
 	case strings.TrimSpace(l) == "":
 		return i + 1
+	case c.isGrid(i):
+		return c.grid(i)
 	case fenceMark.MatchString(l):
 		return c.code(i)
 	case headingMark.MatchString(l):
@@ -104,7 +108,7 @@ func (c *cutter) block(i int) int {
 // starts reports that a new block begins at line i.
 func (c *cutter) starts(i int) bool {
 	l := c.line(i)
-	return strings.TrimSpace(l) == "" || fenceMark.MatchString(l) || headingMark.MatchString(l) || itemMark.MatchString(l) || c.isTable(i)
+	return strings.TrimSpace(l) == "" || fenceMark.MatchString(l) || headingMark.MatchString(l) || itemMark.MatchString(l) || c.isTable(i) || c.isGrid(i)
 }
 
 func (c *cutter) isTable(i int) bool {
@@ -121,18 +125,72 @@ func (c *cutter) table(i int) int {
 		head, start = c.content[c.lines[i][0]:c.lines[i+1][1]]+"\n", i+2
 	}
 	names := cells(c.line(i))
+	if head == "" {
+		names = cells(c.head)
+	}
 	end := start
 	for ; end < len(c.lines) && strings.Contains(c.line(end), "|"); end++ {
 		if ruleRow.MatchString(c.line(end)) {
 			continue
 		}
 		read := c.line(end)
-		if head != "" {
+		if head != "" || c.head != "" {
 			read = row(names, cells(read))
 		}
 		c.add(unit{from: c.lines[end][0], to: c.lines[end][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
 	}
 	return max(end, i+1)
+}
+
+// isGrid reports that rows begin at line i as tables of other formats than
+// Markdown are written: cells between tabs, or between bars in spaces and as
+// many in the next row.
+func (c *cutter) isGrid(i int) bool {
+	row := gridCells(c.line(i))
+	full := 0
+	for _, x := range row {
+		if x != "" {
+			full++
+		}
+	}
+	if full < 2 {
+		return false
+	}
+	return strings.Contains(c.line(i), "\t") || len(gridCells(c.line(i+1))) == len(row) && !ruleRow.MatchString(c.line(i+1))
+}
+
+// gridCells are the cells of such a row, nil if it is none.
+func gridCells(line string) []string {
+	between := "\t"
+	if !strings.Contains(line, between) {
+		between = " | "
+	}
+	if !strings.Contains(line, between) || strings.HasPrefix(strings.TrimSpace(line), "|") {
+		return nil
+	}
+	parts := strings.Split(line, between)
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+// grid makes a unit of each such row. The first names the columns, unless the
+// table begins in an earlier passage; a row that stands alone names nothing.
+func (c *cutter) grid(i int) int {
+	end := i + 1
+	for end < len(c.lines) && len(gridCells(c.line(end))) > 1 {
+		end++
+	}
+	head, names, start := "", gridCells(c.head), i
+	if names == nil && end > i+1 {
+		head, names, start = c.content[c.lines[i][0]:c.lines[i][1]]+"\n", gridCells(c.line(i)), i+1
+	}
+	for ; start < end; start++ {
+		read := row(names, gridCells(c.line(start)))
+		c.add(unit{from: c.lines[start][0], to: c.lines[start][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
+	}
+	return end
 }
 
 func cells(line string) []string {

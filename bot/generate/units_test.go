@@ -39,7 +39,16 @@ func TestCut(t *testing.T) {
 			"| a | b |\n|---|:-:|\n| 1 | 2 |\n| 3 | 4 |\n\nAfter.",
 			[]string{"table[| a | b |\n|---|:-:|]: | 1 | 2 |", "table[| a | b |\n|---|:-:|]: | 3 | 4 |", "text: After."}},
 		"a table without outer bars": {"a | b\n--|--\n1 | 2", []string{"table[a | b\n--|--]: 1 | 2"}},
-		"a table cut off its head":   {"| 1 | 2 |\n| 3 | 4 |", []string{"table: | 1 | 2 |", "table: | 3 | 4 |"}},
+		"rows between tabs": {
+			"Prices\n\npart\tprice\nbolt\t3\nnut\t4\n\nAfter.",
+			[]string{"text: Prices", "table[part\tprice]: bolt\t3", "table[part\tprice]: nut\t4", "text: After."}},
+		"rows between bars in spaces": {
+			"Part | Price\na b | 3\nc | 4\nAfter.", []string{"table[Part | Price]: a b | 3", "table[Part | Price]: c | 4", "text: After."}},
+		"a head that looks like a heading": {"#\tname\n1\tbolt", []string{"table[#\tname]: 1\tbolt"}},
+		"an empty first cell":              {"\tMon\tTue\nAda\t8\t9", []string{"table[Mon\tTue]: Ada\t8\t9"}},
+		"a bar in a sentence":              {"Choose a | b.\nThen go on.", []string{"text: Choose a | b.\nThen go on."}},
+		"indented code is no table":        {"Run:\n\tgo build\n\tgo test", []string{"text: Run:\n\tgo build\n\tgo test"}},
+		"a table cut off its head":         {"| 1 | 2 |\n| 3 | 4 |", []string{"table: | 1 | 2 |", "table: | 3 | 4 |"}},
 		"code without its fences and with its indentation": {
 			"Run this:\n\n```sh\n  git fetch\n  git merge\n```\nDone.", []string{"text: Run this:", "code[Run this:]:   git fetch\n  git merge", "text: Done."}},
 		"code in a list item": {
@@ -55,7 +64,7 @@ func TestCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, u := range cut(tt.content) {
+			for _, u := range cut(tt.content, "") {
 				got = append(got, line(tt.content, u))
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {
@@ -74,9 +83,25 @@ func slicesRepeat(s string, n int) (out []string) {
 
 func TestCutReadsTableRowsByTheirHead(t *testing.T) {
 	t.Parallel()
-	us := cut("Targets:\n\n| Reports | Target |\n|--|--|\n| 6 | **40%** |\n")
+	us := cut("Targets:\n\n| Reports | Target |\n|--|--|\n| 6 | **40%** |\n", "")
 	if got := us[len(us)-1]; got.plain != "Reports: 6, Target: 40%" || got.context != "Targets:" {
 		t.Errorf("judged as %q after %q", got.plain, got.context)
+	}
+}
+
+// A table that began in an earlier passage is read by the head row of that.
+func TestCutReadsRowsByAnEarlierHead(t *testing.T) {
+	t.Parallel()
+	for content, head := range map[string]string{
+		"gasket 41\t123\ngasket 42\t126":   "part\tprice",
+		"gasket 41\t123":                   "part\tprice",
+		"gasket 41 | 123\ngasket 42 | 126": "part | price",
+		"| gasket 41 | 123 |":              "| part | price |",
+	} {
+		us := cut(content, head)
+		if len(us) == 0 || us[0].plain != "part: gasket 41, price: 123" || us[0].head != "" {
+			t.Errorf("%q under %q: %+v", content, head, us)
+		}
 	}
 }
 
@@ -101,7 +126,7 @@ func TestCutProperties(t *testing.T) {
 	parts := []string{"One. Two.", "- item", "1. step:", "| a | b |", "|--|--|", "```", "    x := 1", "# H", "", "> q", "<br>", "한국어 문장입니다.", "end:"}
 	rapid.Check(t, func(t *rapid.T) {
 		content := strings.Join(rapid.SliceOf(rapid.SampledFrom(parts)).Draw(t, "lines"), "\n")
-		if fault := check(content, cut(content)); fault != "" {
+		if fault := check(content, cut(content, "")); fault != "" {
 			t.Fatal(fault)
 		}
 	})
@@ -112,7 +137,7 @@ func FuzzCut(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, content string) {
-		if fault := check(content, cut(content)); fault != "" {
+		if fault := check(content, cut(content, "")); fault != "" {
 			t.Errorf("%q: %s", content, fault)
 		}
 	})
