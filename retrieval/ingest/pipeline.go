@@ -34,7 +34,7 @@ type Options struct {
 	Others   []Source                         // that documents of the present index may be of, besides the one that a run is over
 	Hands    Hands                            // others who extract, embed and publish; nil: this pipeline does
 	Own      func(path string) bool           // what is not given to Hands; nil: nothing
-	Workers  int                              // that extract: one less than there are processors
+	Workers  int                              // that extract: one less than there are processors, at least 2
 	Timeout  time.Duration                    // for extracting and chunking one document: 2 minutes
 	Limits   bounds.Limits                    // of what one document may unfold to
 	Tika     *tika.Server                     // reads what no format of ours does; nil: nobody
@@ -53,7 +53,7 @@ func (o Options) filled(e models.Embedder) Options {
 		o.Chunk.Budget = min(chunk.DefaultBudget, e.Info().Window-budgetReserve)
 	}
 	if o.Workers < 1 {
-		o.Workers = max(1, runtime.GOMAXPROCS(0)-1)
+		o.Workers = max(2, runtime.GOMAXPROCS(0)-1)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute

@@ -152,7 +152,7 @@ func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) 
 		counts[catalog.Queued]+counts[catalog.Extracting]+counts[catalog.Chunking]+counts[catalog.Embedding])
 }
 
-// printHeld says of which sources nothing is removed.
+// printHeld says which sources cannot be read, and of which nothing is removed.
 func (p *program) printHeld() error {
 	c, err := p.config()
 	if err != nil {
@@ -163,6 +163,11 @@ func (p *program) printHeld() error {
 		return err
 	}
 	for _, s := range all {
+		if s.Error != "" {
+			if err := p.print("error  %s: %s\n", console.Line(s.Source), console.Line(s.Error)); err != nil {
+				return err
+			}
+		}
 		if s.Held == nil {
 			continue
 		}

@@ -22,7 +22,7 @@ type Feed struct {
 	Source ingest.Source
 	// Watch calls changed for what it notices until ctx is done; it may be
 	// called from any goroutine and does not block for long. When Watch
-	// returns before, it is called again after the interval. nil: the source is
+	// returns before, it is called again after 5 seconds. nil: the source is
 	// only scanned.
 	Watch func(ctx context.Context, changed func(Change)) error
 }

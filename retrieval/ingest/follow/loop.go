@@ -127,16 +127,23 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // watch listens to a source and begins anew when that ends.
 func (l *Loop) watch(ctx context.Context, f *feed) {
+	said := false
 	for ctx.Err() == nil {
 		l.watching(f, true)
+		from := time.Now()
 		err := f.Watch(ctx, func(c Change) { l.note(f, c) })
 		l.watching(f, false)
-		if ctx.Err() == nil {
+		if said = said && time.Since(from) < l.o.Interval; ctx.Err() == nil && !said {
+			said = true
 			l.o.Log.Warn("changes of a source are noticed only by full passes for now", "source", f.Name, "error", err)
 		}
-		pause(ctx, l.o.Interval)
+		pause(ctx, min(l.o.Interval, rewatch))
 	}
 }
+
+// rewatch is how soon a source is listened to again after that ended: a folder
+// that was mounted anew should not wait for full passes.
+const rewatch = 5 * time.Second
 
 func (l *Loop) watching(f *feed, is bool) {
 	l.mu.Lock()
