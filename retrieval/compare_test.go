@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"math"
 	mrand "math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"footnote/acl"
 	"footnote/models"
@@ -49,6 +53,8 @@ func TestCompareSpeed(t *testing.T) {
 	m := indextest.Manifest()
 	m.Embedder.Dimensions = handbookDims
 	loads := make([]time.Duration, len(stores))
+	server := client(t)
+	ours, theirs := heap(), used(t, server)
 	for i := range stores {
 		if stores[i].g, err = stores[i].s.Create(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -67,6 +73,8 @@ func TestCompareSpeed(t *testing.T) {
 	for i, s := range stores {
 		fmt.Printf("%-9s loads %.0f chunks/s (one writer)\n", s.name, float64(*compared)/loads[i].Seconds())
 	}
+	fmt.Printf("memory a chunk: embedded %d B of heap, redis %d B of the server (text, vector, token states, index)\n",
+		(heap()-ours) / *compared, (used(t, server)-theirs) / *compared)
 	questions := make([]retrieval.Query, 40)
 	for i := range questions {
 		questions[i] = retrieval.Query{Terms: h.question(), Vector: h.vector(), Depth: 100}
@@ -80,6 +88,39 @@ func TestCompareSpeed(t *testing.T) {
 			fmt.Printf("%-16s %-9s %8d  %s\n", fmt.Sprintf("%d principals", principals), s.name, chunks, line)
 		}
 	}
+}
+
+func client(t *testing.T) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(redistest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// heap is what this process holds, in bytes.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// used is what the server holds, in bytes.
+func used(t *testing.T, c *redis.Client) int {
+	t.Helper()
+	info, err := c.InfoMap(t.Context(), "memory").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(info["Memory"]["used_memory"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func speed(t *testing.T, g retrieval.Generation, grant acl.Grant, questions []retrieval.Query) (line string, chunks int) {
