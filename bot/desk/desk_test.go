@@ -623,6 +623,7 @@ func TestStale(t *testing.T) {
 		fresh := question("fresh", "ada", "r")
 		fresh.Sent = time.Now().Add(-29 * time.Minute)
 		w.receive(fresh, desk.Accepted)
+		synctest.Wait()
 		ahead := question("ahead", "ada", "r")
 		ahead.Sent = time.Now().Add(time.Hour) // a skewed clock
 		w.receive(ahead, desk.Accepted)
