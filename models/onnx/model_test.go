@@ -165,16 +165,17 @@ func TestEachStopsAtTheFirstError(t *testing.T) {
 func TestEachEndsWithItsContextBetweenInferences(t *testing.T) {
 	rt := &Runtime{slots: make(chan struct{}, 2)}
 	ctx, cancel := context.WithCancel(context.Background())
-	var calls atomic.Int64
+	var calls, before atomic.Int64
 	err := rt.each(ctx, 10_000, func(i int) error {
 		if calls.Add(1) == 5 {
 			cancel()
+			before.Store(calls.Load())
 		}
 		return nil
 	})
-	// The other thread may be inside one call when the fifth cancels.
-	if n := calls.Load(); !errors.Is(err, context.Canceled) || n > 6 {
-		t.Errorf("%d calls, error %v", n, err)
+	// The other thread may be about to make one call when the fifth has cancelled.
+	if n := calls.Load(); !errors.Is(err, context.Canceled) || n > before.Load()+1 {
+		t.Errorf("%d calls, %d of them before the end, error %v", n, before.Load(), err)
 	}
 }
 
