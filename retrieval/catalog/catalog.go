@@ -146,8 +146,9 @@ type Catalog struct {
 // Log keeps records durably, in one order for everybody who uses it.
 type Log interface {
 	// Append keeps records, all or none, and has apply called with them, after
-	// all that others appended before. The catalog is locked meanwhile.
-	Append(rs []Record, apply func([]Record)) error
+	// all that others appended before. text is the records as one JSON array.
+	// The catalog is locked meanwhile.
+	Append(text []byte, rs []Record, apply func([]Record)) error
 	Close() error
 }
 
@@ -170,15 +171,12 @@ func (c *Catalog) Learn(load func(apply func([]Record)) error) error {
 type journaled struct{ *journal.Log }
 
 // Append implements Log.
-func (j journaled) Append(rs []Record, apply func([]Record)) error {
-	head, err := json.Marshal(rs)
-	if err == nil {
-		_, err = j.Log.Append(head)
+func (j journaled) Append(text []byte, rs []Record, apply func([]Record)) error {
+	if _, err := j.Log.Append(text); err != nil {
+		return err
 	}
-	if err == nil {
-		apply(rs)
-	}
-	return err
+	apply(rs)
+	return nil
 }
 
 // Open opens the catalog in the data directory and makes it if it is absent.
@@ -256,7 +254,7 @@ func (c *Catalog) Put(rs ...Record) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.log.Append(own, c.apply); err != nil {
+	if err := c.log.Append(head, own, c.apply); err != nil {
 		return fmt.Errorf("writing the catalog: %w", err)
 	}
 	return nil

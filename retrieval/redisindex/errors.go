@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"footnote/retrieval"
 	"footnote/retrieval/redislink"
 )
 
@@ -20,10 +19,8 @@ func failed(ctx context.Context, doing string, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
-	case redislink.Unavailable(err):
-		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return redislink.Failed(doing, err)
 }
 
 // noIndex reports the answer for an index or alias that is not there.

@@ -35,6 +35,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/sony/gobreaker/v2"
+
+	"footnote/retrieval"
 )
 
 // Options say where the Redis is; zero values mean the defaults.
@@ -311,4 +313,16 @@ func Unavailable(err error) bool {
 	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// Failed says what was being done when the client gave an error, and, by
+// retrieval.ErrUnavailable, whether trying again can help. nil stays nil.
+func Failed(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case Unavailable(err):
+		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }

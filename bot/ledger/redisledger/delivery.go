@@ -79,12 +79,8 @@ func (l *Ledger) one(ctx context.Context, c redis.Cmdable, payload bool, key str
 func (l *Ledger) put(ctx context.Context, p redis.Pipeliner, was *record, d ledger.Delivery, by string) {
 	payload := d.Payload
 	d.Payload = nil
-	text, err := json.Marshal(d)
-	if err != nil {
-		panic(err) // a delivery is strings, numbers and times
-	}
 	at, age := l.key("d", d.Key), float64(d.Received.UnixMilli())
-	p.HSet(ctx, at, "d", text, "n", d.Attempt, "by", by)
+	p.HSet(ctx, at, "d", text(d), "n", d.Attempt, "by", by)
 	if was != nil && was.State != d.State {
 		p.ZRem(ctx, l.key("is", string(was.State)), d.Key)
 	}
@@ -263,8 +259,8 @@ func (l *Ledger) holder(ctx context.Context, tx *redis.Tx, d ledger.Delivery, no
 }
 
 // onDelivery changes one delivery. change returns errStep-wrapped refusals.
-func (l *Ledger) onDelivery(ctx context.Context, key string, change func(*record) (func(redis.Pipeliner), error)) error {
-	return l.transact(ctx, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+func (l *Ledger) onDelivery(ctx context.Context, key string, then func(context.Context, *redis.Tx), change func(*record) (func(redis.Pipeliner), error)) error {
+	return l.transactThen(ctx, then, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
 		r, err := l.one(ctx, tx, false, key)
 		if err != nil {
 			return nil, err
@@ -281,11 +277,12 @@ func (l *Ledger) Move(ctx context.Context, r ledger.Ref, s ledger.Step) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
+	var then func(context.Context, *redis.Tx)
 	if s.State == ledger.Posting {
-		ctx = context.WithValue(ctx, fsynced{}, true)
+		then = onDisk
 	}
 	by := rand.Text()
-	return failed("noting a step", l.onDelivery(ctx, r.Key, func(old *record) (func(redis.Pipeliner), error) {
+	return failed("noting a step", l.onDelivery(ctx, r.Key, then, func(old *record) (func(redis.Pipeliner), error) {
 		if old.by == by {
 			return nil, nil
 		}

@@ -34,7 +34,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"sync"
@@ -43,7 +42,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"footnote/bot/ledger"
-	"footnote/retrieval"
 	"footnote/retrieval/redislink"
 )
 
@@ -95,14 +93,20 @@ const spare = time.Hour
 // reads; those that it finds on its way it must watch itself. decide returns
 // what is to be written, nil for nothing. It may run many times.
 func (l *Ledger) transact(ctx context.Context, decide func(*redis.Tx) (func(redis.Pipeliner), error), watched ...string) error {
+	return l.transactThen(ctx, nil, decide, watched...)
+}
+
+// transactThen is transact with something to do on the connection once it has
+// written.
+func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *redis.Tx), decide func(*redis.Tx) (func(redis.Pipeliner), error), watched ...string) error {
 	for try := 0; ; try++ {
 		err := l.client.Watch(ctx, func(tx *redis.Tx) error {
 			write, err := decide(tx)
 			if err != nil || write == nil {
 				return err
 			}
-			if _, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil }); err == nil && ctx.Value(fsynced{}) != nil {
-				onDisk(ctx, tx)
+			if _, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil }); err == nil && then != nil {
+				then(ctx, tx)
 			}
 			return err
 		}, watched...)
@@ -115,18 +119,15 @@ func (l *Ledger) transact(ctx context.Context, decide func(*redis.Tx) (func(redi
 	}
 }
 
-// fsynced marks the context of a write that must not be lost with the server's
-// process: that a message is about to be posted. With appendfsync everysec an
-// acknowledged write may still be in the process while the disk is busy, and
-// whoever took over would post the message again.
-type fsynced struct{}
-
-// diskTime is how long such a write waits for the disk: with everysec a second
-// at most while that keeps up.
+// diskTime is how long a write waits for the disk: with everysec a second at
+// most while that keeps up.
 const diskTime = 1200 * time.Millisecond
 
-// onDisk waits until the writes of a connection are on the server's disk. A
-// server without a log of writes, or older than WAITAOF, keeps nothing anyway.
+// onDisk waits until the writes of a connection are on the server's disk. It is
+// for what must not be lost with the server's process: that a message is about
+// to be posted. With appendfsync everysec an acknowledged write may still be in
+// the process while the disk is busy, and whoever took over would post the
+// message again. A server without a log of writes, or older than WAITAOF, keeps nothing anyway.
 func onDisk(ctx context.Context, tx *redis.Tx) {
 	_ = tx.Do(ctx, "WAITAOF", 1, 0, diskTime.Milliseconds()).Err()
 }
@@ -177,8 +178,5 @@ func failed(doing string, err error) error {
 	if err == nil || errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrFull) {
 		return err
 	}
-	if redislink.Unavailable(err) {
-		return fmt.Errorf("the ledger: %s: %w: %w", doing, retrieval.ErrUnavailable, err)
-	}
-	return fmt.Errorf("the ledger: %s: %w", doing, err)
+	return redislink.Failed("the ledger: "+doing, err)
 }

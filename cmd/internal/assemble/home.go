@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"footnote/retrieval/redislink"
 )
 
 // Inboxes (pushed documents, files and threads of a chat) lie in the data
@@ -48,7 +50,7 @@ func (l *Library) settle(ctx context.Context, wants bool) (away bool, err error)
 	}
 	if home == "" && wants {
 		if err := l.state.Link.SetNX(ctx, key(l.state.c, "inbox"), mine, 0).Err(); err != nil {
-			return true, unavailable("saying where the inboxes are", err)
+			return true, redislink.Failed("saying where the inboxes are", err)
 		}
 		if home, err = l.home(ctx); err != nil {
 			return true, err
@@ -64,7 +66,7 @@ func (l *Library) home(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", unavailable("asking where the inboxes are", err)
+		return "", redislink.Failed("asking where the inboxes are", err)
 	}
 	return name, nil
 }

@@ -158,21 +158,13 @@ func (s *State) ViewerKey(ctx context.Context) ([]byte, error) {
 	_, _ = rand.Read(fresh) // never fails
 	at := key(s.c, "viewer")
 	if err := s.Link.SetNX(ctx, at, fresh, 0).Err(); err != nil {
-		return nil, unavailable("making the viewer's key", err)
+		return nil, redislink.Failed("making the viewer's key", err)
 	}
 	key, err := s.Link.Get(ctx, at).Bytes()
 	if err != nil {
-		return nil, unavailable("reading the viewer's key", err)
+		return nil, redislink.Failed("reading the viewer's key", err)
 	}
 	return key, nil
-}
-
-// unavailable says what was being done, and whether trying again can help.
-func unavailable(doing string, err error) error {
-	if redislink.Unavailable(err) {
-		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // Close ends what was opened.

@@ -47,20 +47,13 @@ func Open(ctx context.Context, client redis.UniversalClient, prefix string) (*ca
 	l := &log{client: client, at: "{" + cmp.Or(prefix, "footnote") + ":catalog}:", done: make(chan struct{})}
 	rs, err := l.load(ctx)
 	if err != nil {
-		return nil, failed("opening the catalog", err)
+		return nil, redislink.Failed("opening the catalog", err)
 	}
 	c := catalog.New(l, rs...)
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
 	go l.follow(follow, c)
 	return c, nil
-}
-
-func failed(doing string, err error) error {
-	if redislink.Unavailable(err) {
-		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // log is the server's part of a catalog. The catalog's lock guards last.
@@ -127,12 +120,8 @@ return n`)
 
 // Append implements catalog.Log. When the connection is lost the records may
 // have been written all the same: then they are learnt like those of others.
-func (l *log) Append(rs []catalog.Record, apply func([]catalog.Record)) error {
-	whole, err := json.Marshal(rs)
-	if err != nil {
-		return err
-	}
-	args := []any{kept, whole}
+func (l *log) Append(text []byte, rs []catalog.Record, apply func([]catalog.Record)) error {
+	args := []any{kept, text}
 	for _, r := range rs {
 		one, err := json.Marshal(r)
 		if err != nil {
@@ -143,7 +132,7 @@ func (l *log) Append(rs []catalog.Record, apply func([]catalog.Record)) error {
 	ctx := context.Background() // the client's deadline holds
 	n, err := appendScript.Run(ctx, l.client, []string{l.at + "seq", l.at + "records", l.at + "changes", l.at + "notices"}, args...).Int64()
 	if err != nil {
-		return failed("sharing the catalog", err)
+		return redislink.Failed("sharing the catalog", err)
 	}
 	if err := l.learn(ctx, apply); err != nil || l.last < n {
 		// They are kept; this process learns what came before them later.

@@ -82,17 +82,6 @@ const group = "workers"
 // command keeps its deadline.
 const part = 1 << 20
 
-// failed says what was being done, and whether trying again can help.
-func failed(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case redislink.Unavailable(err):
-		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
-
 // Do implements ingest.Hands.
 func (q *Queue) Do(ctx context.Context, t ingest.Task, data []byte, told func(catalog.State) error) (ingest.Done, error) {
 	token, err := q.join(ctx, t)
@@ -100,7 +89,7 @@ func (q *Queue) Do(ctx context.Context, t ingest.Task, data []byte, told func(ca
 		token, err = q.put(ctx, t, data)
 	}
 	if err != nil {
-		return ingest.Done{}, failed("giving a document to a worker", err)
+		return ingest.Done{}, redislink.Failed("giving a document to a worker", err)
 	}
 	return q.await(ctx, t.ID, token, told)
 }
@@ -195,7 +184,7 @@ func (q *Queue) await(ctx context.Context, id retrieval.DocumentID, token string
 		case err == nil && fields[2] != nil:
 			var d ingest.Done
 			s, _ := fields[2].(string)
-			return d, failed("reading how a job ended", json.Unmarshal([]byte(s), &d))
+			return d, redislink.Failed("reading how a job ended", json.Unmarshal([]byte(s), &d))
 		case err == nil:
 			if s, _ := fields[1].(string); s != last {
 				last, wait = s, firstLook
@@ -204,7 +193,7 @@ func (q *Queue) await(ctx context.Context, id retrieval.DocumentID, token string
 				}
 			}
 		case !redislink.Unavailable(err):
-			return ingest.Done{}, failed("waiting for a job", err)
+			return ingest.Done{}, redislink.Failed("waiting for a job", err)
 		}
 		if !pause(ctx, wait) {
 			return ingest.Done{}, ctx.Err()
@@ -226,7 +215,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // Forget implements ingest.Hands.
 func (q *Queue) Forget(ctx context.Context, id retrieval.DocumentID) error {
-	return failed("ending a job", q.drop(ctx, id, "", ""))
+	return redislink.Failed("ending a job", q.drop(ctx, id, "", ""))
 }
 
 // drop ends a job, only that of the token and with the worker where these are
@@ -254,7 +243,7 @@ func (q *Queue) Open(ctx context.Context) ([]retrieval.DocumentID, error) {
 	for i, id := range all {
 		out[i] = retrieval.DocumentID(id)
 	}
-	return out, failed("listing the jobs", err)
+	return out, redislink.Failed("listing the jobs", err)
 }
 
 // silence is how long a worker may be silent, several times a lease or a look
@@ -265,11 +254,11 @@ func (q *Queue) silence() time.Duration { return max(5*time.Second, 2*q.o.Lease)
 func (q *Queue) Deserted(ctx context.Context) (int, error) {
 	jobs, err := q.client.SCard(ctx, q.open()).Result()
 	if err != nil || jobs == 0 {
-		return 0, failed("counting the jobs", err)
+		return 0, redislink.Failed("counting the jobs", err)
 	}
 	all, err := q.client.XInfoConsumers(ctx, q.stream(), group).Result()
 	if err != nil && !strings.HasPrefix(err.Error(), "NOGROUP") {
-		return 0, failed("asking for workers", err)
+		return 0, redislink.Failed("asking for workers", err)
 	}
 	for _, c := range all {
 		if c.Idle < q.silence() {

@@ -16,6 +16,7 @@ import (
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
+	"footnote/retrieval/redislink"
 )
 
 // worker does tasks: an ingest.Pipeline.
@@ -234,7 +235,7 @@ func (h *hand) begin(ctx context.Context, j *taken) error {
 	n, err := beginScript.Run(ctx, h.client, []string{h.job(j.id)}, h.me, j.token).Int()
 	switch {
 	case err != nil:
-		return failed("beginning a job", err)
+		return redislink.Failed("beginning a job", err)
 	case n == 0:
 		return fmt.Errorf("the job is another's: %w", retrieval.ErrFenced)
 	}
@@ -251,7 +252,7 @@ func (h *hand) do(ctx context.Context, j *taken) (ingest.Done, error) {
 			return ingest.Done{}, fmt.Errorf("the bytes are gone: %w", retrieval.ErrFenced)
 		}
 		if err != nil {
-			return ingest.Done{}, failed("fetching a document", err)
+			return ingest.Done{}, redislink.Failed("fetching a document", err)
 		}
 		data = append(data, b...)
 	}
@@ -319,7 +320,7 @@ func (h *hand) patiently(ctx context.Context, say func(context.Context) error) e
 			defer cancel()
 			return say(late)
 		}()
-		if err == nil || last || !errors.Is(failed("", err), retrieval.ErrUnavailable) {
+		if err == nil || last || !errors.Is(redislink.Failed("", err), retrieval.ErrUnavailable) {
 			return err
 		}
 		pause(ctx, time.Second)
