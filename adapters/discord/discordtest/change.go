@@ -9,35 +9,35 @@ import (
 // of it by the event that Discord sends, if it has the intent.
 
 func (s *Server) guildOf(id string) *Guild {
-	s.helper()
+	s.T.Helper()
 	g := s.world.guilds[id]
 	if g == nil {
-		s.fail("no guild %s in this world", id)
+		s.Failf("no guild %s in this world", id)
 	}
 	return g
 }
 
 func (s *Server) channelOf(id string) *Channel {
-	s.helper()
+	s.T.Helper()
 	ch := s.world.channels[id]
 	if ch == nil {
-		s.fail("no channel %s in this world", id)
+		s.Failf("no channel %s in this world", id)
 	}
 	return ch
 }
 
 // change runs f with the lock and wakes the waiters.
 func (s *Server) change(f func()) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
-	s.bump()
+	s.Bump()
 }
 
 // AddMember lets the user join the guild.
 func (s *Server) AddMember(guild, user string, roles ...string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		s.account(user)
 		g := s.guildOf(guild)
@@ -48,7 +48,7 @@ func (s *Server) AddMember(guild, user string, roles ...string) {
 
 // RemoveMember lets the user leave, or be removed from, the guild.
 func (s *Server) RemoveMember(guild, user string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		g.Members = slices.DeleteFunc(g.Members, func(m Member) bool { return m.User == user })
@@ -58,12 +58,12 @@ func (s *Server) RemoveMember(guild, user string) {
 
 // ChangeMember lets f change roles, time-out, screening or nick of the member.
 func (s *Server) ChangeMember(guild, user string, f func(*Member)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		m := g.member(user)
 		if m == nil {
-			s.fail("%s is not in guild %s", user, guild)
+			s.Failf("%s is not in guild %s", user, guild)
 		}
 		m.Roles = slices.Clone(m.Roles)
 		f(m)
@@ -73,13 +73,13 @@ func (s *Server) ChangeMember(guild, user string, f func(*Member)) {
 
 // SetRoles replaces the roles of the member.
 func (s *Server) SetRoles(guild, user string, roles ...string) {
-	s.helper()
+	s.T.Helper()
 	s.ChangeMember(guild, user, func(m *Member) { m.Roles = roles })
 }
 
 // TimeOut keeps the member from acting until the time.
 func (s *Server) TimeOut(guild, user string, until time.Time) {
-	s.helper()
+	s.T.Helper()
 	s.ChangeMember(guild, user, func(m *Member) { m.TimedOutUntil = until })
 }
 
@@ -96,7 +96,7 @@ func (s *Server) emitMember(name string, g *Guild, user string) {
 
 // CreateRole adds a role to the guild and returns its id.
 func (s *Server) CreateRole(guild string, r Role) string {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		if r.ID == "" {
@@ -110,11 +110,11 @@ func (s *Server) CreateRole(guild string, r Role) string {
 
 // ChangeRole lets f change name or permissions of the role.
 func (s *Server) ChangeRole(guild, role string, f func(*Role)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		r := s.guildOf(guild).role(role)
 		if r == nil {
-			s.fail("no role %s in guild %s", role, guild)
+			s.Failf("no role %s in guild %s", role, guild)
 		}
 		f(r)
 		s.announce("GUILD_ROLE_UPDATE", GuildsIntent, guild, object{"guild_id": guild, "role": roleWire(r)})
@@ -123,7 +123,7 @@ func (s *Server) ChangeRole(guild, role string, f func(*Role)) {
 
 // DeleteRole removes the role from the guild and from everybody who had it.
 func (s *Server) DeleteRole(guild, role string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		g.Roles = slices.DeleteFunc(g.Roles, func(r Role) bool { return r.ID == role })
@@ -136,7 +136,7 @@ func (s *Server) DeleteRole(guild, role string) {
 
 // ChangeGuild lets f change name, owner or features of the guild.
 func (s *Server) ChangeGuild(guild string, f func(*Guild)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		f(g)
@@ -161,14 +161,14 @@ func (s *Server) emitChannel(suffix string, ch *Channel) {
 
 // CreateChannel adds a channel or thread and returns its id.
 func (s *Server) CreateChannel(c Channel) string {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		if c.ID == "" {
 			c.ID = s.world.snowflake(s.clock.Now())
 		}
 		c.active = s.clock.Now()
 		if err := s.world.addChannel(&c); err != nil {
-			s.fail("%v", err)
+			s.Failf("%v", err)
 		}
 		s.watchArchive(&c)
 		s.emitChannel("CREATE", &c)
@@ -178,7 +178,7 @@ func (s *Server) CreateChannel(c Channel) string {
 
 // ChangeChannel lets f change name, overwrites, parent, thread state or thread members.
 func (s *Server) ChangeChannel(channel string, f func(*Channel)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		ch := s.channelOf(channel)
 		ch.Overwrites, ch.Members = slices.Clone(ch.Overwrites), slices.Clone(ch.Members)
@@ -189,7 +189,7 @@ func (s *Server) ChangeChannel(channel string, f func(*Channel)) {
 
 // SetOverwrite sets the overwrite of a role or member in the channel.
 func (s *Server) SetOverwrite(channel string, o Overwrite) {
-	s.helper()
+	s.T.Helper()
 	s.ChangeChannel(channel, func(ch *Channel) {
 		ch.Overwrites = append(slices.DeleteFunc(ch.Overwrites, func(p Overwrite) bool { return p.ID == o.ID }), o)
 	})
@@ -197,13 +197,13 @@ func (s *Server) SetOverwrite(channel string, o Overwrite) {
 
 // Archive puts the thread away; locked ones only a moderator can wake.
 func (s *Server) Archive(thread string, locked bool) {
-	s.helper()
+	s.T.Helper()
 	s.ChangeChannel(thread, func(ch *Channel) { ch.Archived, ch.Locked = true, locked })
 }
 
 // DeleteChannel removes the channel and its threads.
 func (s *Server) DeleteChannel(channel string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		s.channelOf(channel).Deleted = true
 		for _, id := range s.world.order {
@@ -217,7 +217,7 @@ func (s *Server) DeleteChannel(channel string) {
 
 // Kick removes the bot, and with it the app, from the guild.
 func (s *Server) Kick(guild string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		g.Members = slices.DeleteFunc(g.Members, func(m Member) bool { return m.User == s.world.app.BotUser })
@@ -228,7 +228,7 @@ func (s *Server) Kick(guild string) {
 
 // Invite puts the bot in the guild with the roles.
 func (s *Server) Invite(guild string, roles ...string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		g.NoCommands = false
@@ -239,7 +239,7 @@ func (s *Server) Invite(guild string, roles ...string) {
 
 // Outage makes the guild unavailable to the app, as in an outage, and back.
 func (s *Server) Outage(guild string, on bool) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.guildOf(guild)
 		if on {

@@ -95,7 +95,7 @@ func (s *Server) store(m *Message) {
 			s.wake(ch)
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // revise notes what the message says now, who can read it and whom it pings.
@@ -192,7 +192,7 @@ func (s *Server) edit(m *Message, p *payload) *result {
 	*m = next
 	s.revise(m, p)
 	s.emitMessage("MESSAGE_UPDATE", m)
-	s.bump()
+	s.Bump()
 	return nil
 }
 
@@ -201,7 +201,7 @@ func (s *Server) remove(m *Message) {
 	if m.EphemeralTo == "" {
 		s.announce("MESSAGE_DELETE", s.messageIntent(m.Channel), m.Guild, object{"id": m.ID, "channel_id": m.Channel, "guild_id": m.Guild})
 	}
-	s.bump()
+	s.Bump()
 }
 
 func archived() result { return failure(400, 50083, "Thread is archived") }
@@ -520,7 +520,7 @@ func (s *Server) openThread(id string, ch *Channel, kind ChannelType, b threadBo
 	w := s.world.channelWire(t)
 	w["newly_created"] = true
 	s.announce("THREAD_CREATE", GuildsIntent, ch.GuildID, w)
-	s.bump()
+	s.Bump()
 	return t
 }
 
@@ -664,7 +664,7 @@ func (s *Server) watchArchive(t *Channel) {
 		return
 	}
 	seen := t.active
-	s.after(time.Duration(t.AutoArchive)*time.Minute, func() {
+	s.After(time.Duration(t.AutoArchive)*time.Minute, func() {
 		if t.active.Equal(seen) && !t.Archived && !t.Deleted {
 			t.Archived = true
 			s.emitChannel("UPDATE", t)

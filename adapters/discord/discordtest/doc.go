@@ -12,7 +12,7 @@
 //
 //	world.go          guilds, roles, members, channels, messages, ids
 //	perms.go          the permission oracle
-//	server.go         life cycle, routing, tokens, rate limits
+//	server.go         routing, tokens, rate limits
 //	command.go        registration of commands
 //	interact.go       interactions: callback, deferral, edits, follow-ups, expiry
 //	channel.go        channels, messages, threads
@@ -30,6 +30,8 @@
 // All time rules (3 s for the first response, 15 min for a token, rate limits,
 // auto-archive, the day of command creations) follow an injected Clock; only
 // heartbeats follow real time, as the client's own timer does.
+//
+// Life cycle, timers, waiting and what hits a call are adapters/fakeserver.
 //
 // Formats: JSON as on the wire, API versions 9 and 10, plain or zlib gateway frames.
 //

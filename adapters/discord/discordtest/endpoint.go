@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Post is one signed request to the app. Zero fields are filled in: the right
@@ -27,11 +28,7 @@ type Post struct {
 }
 
 // Answer is what the app answered.
-type Answer struct {
-	Status int
-	Header http.Header
-	Body   string
-}
+type Answer = fakeserver.Answer
 
 // Sign is Discord's signature: Ed25519 over timestamp and body, in hex.
 func Sign(key ed25519.PrivateKey, at time.Time, body []byte) string {
@@ -76,16 +73,7 @@ func (s *Server) Send(ctx context.Context, p Post) (Answer, error) {
 	if p.Change != nil {
 		p.Change(req.Header)
 	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return Answer{}, fmt.Errorf("posting to the app: %w", err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return Answer{}, fmt.Errorf("reading the app's answer: %w", err)
-	}
-	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: string(b)}, nil
+	return s.Do(req)
 }
 
 // PingBody is the body of a PING.
@@ -143,20 +131,13 @@ func (s *Server) probe(ctx context.Context, address string) error {
 // post delivers an interaction by HTTP; the caller holds s.mu.
 func (s *Server) post(x *interaction, body json.RawMessage) {
 	s.frame(Frame{Out: true, Type: "INTERACTION_CREATE", Body: body})
-	s.spawn(func() {
-		ctx, cancel := context.WithCancel(context.Background())
+	s.Spawn(func() {
+		ctx, cancel := s.Context() // the answer may come long after the time-out
 		defer cancel()
-		go func() { // the answer may come long after the time-out
-			select {
-			case <-s.done:
-			case <-ctx.Done():
-			}
-			cancel()
-		}()
 		a, err := s.Send(ctx, Post{Body: body})
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.closed {
+		if !s.Closed {
 			s.answered(x, a, err)
 		}
 	})

@@ -3,10 +3,12 @@ package discordtest
 import (
 	"encoding/json"
 	"maps"
-	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Fault spoils calls of a route. Exactly the calls are hit that match Route,
@@ -35,60 +37,25 @@ type Fault struct {
 	Truncate   bool           // half of the JSON
 	Malformed  bool           // not JSON
 	Extra      map[string]any // further fields in a JSON object
-
-	seen int
-	free bool
 }
 
 // Nth hits only the n-th call.
-func Nth(n int) func(int) bool { return func(i int) bool { return i == n } }
+func Nth(n int) func(int) bool { return fakeserver.Nth(n) }
 
 // First hits the first n calls.
-func First(n int) func(int) bool { return func(i int) bool { return i <= n } }
+func First(n int) func(int) bool { return fakeserver.First(n) }
 
 // AddFault sets a fault; the function returned takes it away.
 func (s *Server) AddFault(f Fault) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &f
-	s.faults = append(s.faults, p)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		p.free = true
-	}
-}
-
-func (f *Fault) matches(c *call) bool {
-	if f.free || f.Route != "" && f.Route != c.req.Route {
-		return false
-	}
-	if f.Param == "" {
-		return true
-	}
-	for _, v := range c.p {
-		if v == f.Param {
-			return true
-		}
-	}
-	return false
+	return s.faults.Add(f, fakeserver.Trigger{Calls: f.Calls, Chance: f.Chance})
 }
 
 // fault finds what hits this call, or nil; the caller holds s.mu.
 func (s *Server) fault(c *call) *Fault {
-	var hit *Fault
-	for _, f := range s.faults {
-		if !f.matches(c) {
-			continue
-		}
-		f.seen++
-		if hit != nil || f.Calls != nil && !f.Calls(f.seen) || f.Chance > 0 && s.rng.Float64() >= f.Chance {
-			continue
-		}
-		copied := *f
-		hit = &copied
-	}
-	return hit
+	params := slices.Collect(maps.Values(c.p))
+	return s.faults.Hit(s.rng, func(f *Fault) bool {
+		return (f.Route == "" || f.Route == c.req.Route) && (f.Param == "" || slices.Contains(params, f.Param))
+	})
 }
 
 // before applies what comes before processing; false: the call is over.
@@ -97,16 +64,10 @@ func (s *Server) before(w http.ResponseWriter, r *http.Request, c *call, f *Faul
 		return true
 	}
 	c.req.Faulted = true
-	if f.Latency > 0 {
-		select {
-		case <-s.clock.After(f.Latency):
-		case <-r.Context().Done():
-		case <-s.done:
-		}
-	}
+	s.Delay(r, f.Latency)
 	if f.ResetBefore {
 		s.spoil(c, result{})
-		reset(w)
+		fakeserver.Reset(w)
 		return false
 	}
 	if f.Status == 0 && f.Code == 0 {
@@ -157,7 +118,7 @@ func (s *Server) answer(w http.ResponseWriter, f *Fault, status int, b []byte) {
 	switch {
 	case f == nil:
 	case f.ResetAfter:
-		reset(w)
+		fakeserver.Reset(w)
 		return
 	case f.FailAfter:
 		status, b = http.StatusInternalServerError, []byte(`{"message":"500: Internal Server Error","code":0}`)
@@ -186,25 +147,4 @@ func extended(b []byte, extra map[string]any) []byte {
 	}
 	maps.Copy(o, extra)
 	return raw(o)
-}
-
-// reset ends the TCP connection without an HTTP answer.
-func reset(w http.ResponseWriter) {
-	h, can := w.(http.Hijacker)
-	if !can {
-		panic(http.ErrAbortHandler)
-	}
-	conn, _, err := h.Hijack()
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	hardClose(conn)
-}
-
-// hardClose makes the peer see a reset.
-func hardClose(conn net.Conn) {
-	if tcp, isTCP := conn.(*net.TCPConn); isTCP {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
 }

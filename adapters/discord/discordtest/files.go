@@ -19,7 +19,7 @@ type File struct {
 
 // PostFile posts text with files.
 func (s *Server) PostFile(user, channel, text string, files []File, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.saysWith(user, channel, text, "", files, o)
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Intent is a set of gateway intents.
@@ -194,13 +196,13 @@ func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
 func (s *Server) open(k *socket, r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.Closed {
 		return false
 	}
 	s.socketIDs++
 	k.id = s.socketIDs
 	s.sockets[k.id] = k
-	s.work.Go(k.write)
+	s.Spawn(k.write)
 	if len(s.hands) > 0 {
 		k.hand, s.hands = s.hands[0], s.hands[1:]
 	}
@@ -232,7 +234,7 @@ func (s *Server) lost(k *socket, err error) {
 			k.sess.dead = true
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // push sends one frame; the caller holds s.mu.
@@ -339,7 +341,7 @@ func (s *Server) spoilt(k *socket) bool {
 	case h.Close > 0:
 		s.shut(k, h.Close)
 	case h.Drop:
-		hardClose(k.conn.NetConn())
+		fakeserver.ResetConn(k.conn.NetConn())
 	default:
 		return false
 	}
@@ -430,7 +432,7 @@ func (s *Server) ready(k *socket, sess *session) {
 			s.deliver(sess, "GUILD_CREATE", s.guildCreate(g))
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 func (s *Server) botGuilds(sess *session) []*Guild {
@@ -494,7 +496,7 @@ func (s *Server) resume(k *socket, d json.RawMessage) {
 		}
 	}
 	s.deliver(sess, "RESUMED", object{"_trace": []any{}})
-	s.bump()
+	s.Bump()
 }
 
 // deliver numbers an event, keeps it for replay and sends it if somebody listens.
@@ -608,7 +610,7 @@ func (s *Server) DropSockets() {
 	}
 	s.mu.Unlock()
 	for _, k := range all {
-		hardClose(k.conn.NetConn())
+		fakeserver.ResetConn(k.conn.NetConn())
 		k.end()
 	}
 }
@@ -619,7 +621,7 @@ func (s *Server) eachSocket(f func(*socket)) {
 	for _, id := range slices.Sorted(maps.Keys(s.sockets)) {
 		f(s.sockets[id])
 	}
-	s.bump()
+	s.Bump()
 }
 
 // SendOp sends an opcode with data on all sockets: 1, 7, 9, or one that nobody knows.

@@ -76,11 +76,11 @@ func (s *Server) newInteraction(kind int, user string, ch *Channel) *interaction
 	x.token = "aW50ZXJhY3Rpb246" + x.id + "." + strconv.FormatUint(hash(x.id), 36)
 	s.interactions[x.id], s.byToken[x.token] = x, x
 	s.asked = append(s.asked, x)
-	s.after(callbackTime, func() {
+	s.After(callbackTime, func() {
 		if x.reply == 0 {
 			x.failed = true
 			s.failures[user] = append(s.failures[user], "The application did not respond")
-			s.bump()
+			s.Bump()
 		}
 	})
 	return x
@@ -135,7 +135,7 @@ func (s *Server) respond(x *interaction, kind int, data json.RawMessage) result 
 		return *bad
 	}
 	x.reply, x.ackedAt = kind, s.clock.Now()
-	s.bump()
+	s.Bump()
 	return none()
 }
 

@@ -124,7 +124,7 @@ func (i *Interaction) Choices() (c json.RawMessage) {
 
 // Wait returns the kind of the callback; none fails the test.
 func (i *Interaction) Wait() int {
-	i.s.helper()
+	i.s.T.Helper()
 	i.s.Eventually("a callback", func() bool { _, ok := i.Acked(); return ok })
 	kind, _ := i.Acked()
 	return kind
@@ -132,7 +132,7 @@ func (i *Interaction) Wait() int {
 
 // WaitAnswer returns the original response once it is no longer thinking.
 func (i *Interaction) WaitAnswer() Message {
-	i.s.helper()
+	i.s.T.Helper()
 	i.s.Eventually("an answer", func() bool { m, ok := i.Response(); return ok && !m.Thinking })
 	m, _ := i.Response()
 	return m
@@ -140,7 +140,7 @@ func (i *Interaction) WaitAnswer() Message {
 
 // DMChannel is the direct channel of the user and the bot.
 func (s *Server) DMChannel(user string) string {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.account(user)
@@ -149,24 +149,24 @@ func (s *Server) DMChannel(user string) string {
 
 // account finds the user or ends the test.
 func (s *Server) account(user string) *User {
-	s.helper()
+	s.T.Helper()
 	u := s.world.users[user]
 	if u == nil {
-		s.fail("no user %s in this world", user)
+		s.Failf("no user %s in this world", user)
 	}
 	return u
 }
 
 // place finds the channel and insists that the user can see it.
 func (s *Server) place(user, channel string, force bool) *Channel {
-	s.helper()
+	s.T.Helper()
 	s.account(user)
 	ch := s.world.channels[channel]
 	if ch == nil || ch.Deleted {
-		s.fail("no channel %s in this world", channel)
+		s.Failf("no channel %s in this world", channel)
 	}
 	if !force && !s.world.canView(user, ch, s.clock.Now()) {
-		s.fail("%s cannot see channel %s", user, channel)
+		s.Failf("%s cannot see channel %s", user, channel)
 	}
 	return ch
 }
@@ -174,7 +174,7 @@ func (s *Server) place(user, channel string, force bool) *Channel {
 // Command runs a slash command; name may hold a subcommand, as in "footnote
 // status". The client's checks apply: permissions, contexts, options.
 func (s *Server) Command(user, channel, name string, options map[string]any, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -183,7 +183,7 @@ func (s *Server) Command(user, channel, name string, options map[string]any, o .
 	cmd := s.available(user, ch, 1, words[0], d)
 	opts, bad := fillOptions(cmd.options, words[1:], options, d.Force, "")
 	if bad != "" {
-		s.fail("/%s: %s", name, bad)
+		s.Failf("/%s: %s", name, bad)
 	}
 	x := s.newInteraction(commandKind, user, ch)
 	data := object{"id": cmd.object["id"], "name": cmd.name(), "type": 1}
@@ -199,16 +199,16 @@ func (s *Server) Command(user, channel, name string, options map[string]any, o .
 
 // available finds the command that the client offers, the guild's own first.
 func (s *Server) available(user string, ch *Channel, kind int, name string, d Delivery) *command {
-	s.helper()
+	s.T.Helper()
 	cmd := s.commandNamed(ch.GuildID, kind, name)
 	if cmd == nil {
 		cmd = s.commandNamed("", kind, name)
 	}
 	if cmd == nil {
-		s.fail("no command %q of type %d is registered for this place", name, kind)
+		s.Failf("no command %q of type %d is registered for this place", name, kind)
 	}
 	if bad := s.blocked(user, ch, cmd, d); bad != "" && !d.Force {
-		s.fail("command %q is not available to %s here: %s", name, user, bad)
+		s.Failf("command %q is not available to %s here: %s", name, user, bad)
 	}
 	return cmd
 }
@@ -318,7 +318,7 @@ func unfit(def commandOption, v any) string {
 
 // MessageCommand runs a message context menu command on a message that the user can see.
 func (s *Server) MessageCommand(user string, m Message, name string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -335,18 +335,18 @@ func (s *Server) MessageCommand(user string, m Message, name string, o ...Delive
 
 // seen finds the message and insists that the user can see it.
 func (s *Server) seen(user string, m Message) *Message {
-	s.helper()
+	s.T.Helper()
 	s.account(user)
 	p := s.world.live(m.Channel, m.ID)
 	if p == nil || !s.world.canRead(user, p, s.clock.Now()) {
-		s.fail("%s cannot see message %s in %s", user, m.ID, m.Channel)
+		s.Failf("%s cannot see message %s in %s", user, m.ID, m.Channel)
 	}
 	return p
 }
 
 // Autocomplete is the user typing in the option focused; values may be partial.
 func (s *Server) Autocomplete(user, channel, name, focused string, values map[string]any, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -355,7 +355,7 @@ func (s *Server) Autocomplete(user, channel, name, focused string, values map[st
 	cmd := s.available(user, ch, 1, words[0], d)
 	opts, bad := fillOptions(cmd.options, words[1:], values, d.Force, focused)
 	if bad != "" {
-		s.fail("/%s: %s", name, bad)
+		s.Failf("/%s: %s", name, bad)
 	}
 	x := s.newInteraction(autocompleteKind, user, ch)
 	return s.send(x, object{"id": cmd.object["id"], "name": cmd.name(), "type": 1, "options": opts}, d)
@@ -363,18 +363,18 @@ func (s *Server) Autocomplete(user, channel, name, focused string, values map[st
 
 // Click presses the button with the custom id on a message, ephemeral or not.
 func (s *Server) Click(user string, m Message, customID string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	return s.component(user, m, customID, nil, o)
 }
 
 // Select chooses values in the select menu with the custom id.
 func (s *Server) Select(user string, m Message, customID string, values []string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	return s.component(user, m, customID, values, o)
 }
 
 func (s *Server) component(user string, m Message, customID string, values []string, o []Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -386,7 +386,7 @@ func (s *Server) component(user string, m Message, customID string, values []str
 		}
 	})
 	if kind == 0 && !d.Force {
-		s.fail("no component %q that can be used on message %s", customID, m.ID)
+		s.Failf("no component %q that can be used on message %s", customID, m.ID)
 	}
 	x := s.newInteraction(componentKind, user, s.world.channels[p.Channel])
 	x.source = p
@@ -399,12 +399,12 @@ func (s *Server) component(user string, m Message, customID string, values []str
 
 // Modal submits the modal that the interaction opened, with values by custom id.
 func (s *Server) Modal(user string, from *Interaction, values map[string]string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
 	if from.x.modal == nil || from.x.user != user {
-		s.fail("interaction %s opened no modal for %s", from.ID, user)
+		s.Failf("interaction %s opened no modal for %s", from.ID, user)
 	}
 	rows := []any{}
 	walk(from.x.modal["components"], func(c object) {
@@ -422,7 +422,7 @@ func (s *Server) Modal(user string, from *Interaction, values map[string]string,
 // Inject sends an interaction of any type with any data, for what no client
 // would send. Nobody is asking: it does not count as a question.
 func (s *Server) Inject(user, channel string, kind int, data map[string]any, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.newInteraction(kind, user, s.place(user, channel, true))
@@ -444,14 +444,14 @@ func (s *Server) send(x *interaction, data object, d Delivery) *Interaction {
 	}
 	body := raw(x.payload)
 	if !d.Drop {
-		s.later(d.Delay, func() {
+		s.Later(d.Delay, func() {
 			s.transmit(x, body, d)
 			for range d.Copies {
-				s.later(d.CopyDelay, func() { s.transmit(x, body, d) })
+				s.Later(d.CopyDelay, func() { s.transmit(x, body, d) })
 			}
 		})
 	}
-	s.bump()
+	s.Bump()
 	return &Interaction{ID: x.id, Token: x.token, s: s, x: x}
 }
 
@@ -537,7 +537,7 @@ func (s *Server) appPerms(g *Guild, ch *Channel) Perm {
 // Mention posts text in the channel, with the bot named in front unless the
 // text names it already. The app gets it only with the intent for messages.
 func (s *Server) Mention(user, channel, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	bot := "<@" + s.App().BotUser + ">"
 	if !strings.Contains(text, bot) {
 		text = bot + " " + text
@@ -547,37 +547,37 @@ func (s *Server) Mention(user, channel, text string, o ...Delivery) Message {
 
 // Say posts in the channel without naming anybody.
 func (s *Server) Say(user, channel, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, text, "", o)
 }
 
 // Reply posts a reply to the message.
 func (s *Server) Reply(user string, to Message, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, to.Channel, text, to.ID, o)
 }
 
 // DM writes to the bot directly.
 func (s *Server) DM(user, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, s.DMChannel(user), text, "", o)
 }
 
 func (s *Server) says(user, channel, text, replyTo string, o []Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.saysWith(user, channel, text, replyTo, nil, o)
 }
 
 func (s *Server) saysWith(user, channel, text, replyTo string, files []File, o []Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
 	ch := s.place(user, channel, d.Force)
 	if bad := s.mute(user, ch); bad != "" && !d.Force {
-		s.fail("%s cannot write in %s: %s", user, channel, bad)
+		s.Failf("%s cannot write in %s: %s", user, channel, bad)
 	}
-	m := &Message{Channel: ch.ID, Guild: ch.GuildID, Author: user, Content: text, ReplyTo: replyTo, Files: s.world.filed(s.base, ch.ID, files)}
+	m := &Message{Channel: ch.ID, Guild: ch.GuildID, Author: user, Content: text, ReplyTo: replyTo, Files: s.world.filed(s.Base, ch.ID, files)}
 	if replyTo != "" {
 		m.Type = 19
 	}
@@ -587,7 +587,7 @@ func (s *Server) saysWith(user, channel, text, replyTo string, files []File, o [
 		s.questions = append(s.questions, Question{User: user, Channel: channel, Message: m.ID})
 	}
 	if !d.Drop {
-		s.later(d.Delay, func() {
+		s.Later(d.Delay, func() {
 			for range 1 + d.Copies {
 				s.emitMessage("MESSAGE_CREATE", m)
 			}
@@ -619,28 +619,28 @@ func (s *Server) mute(user string, ch *Channel) string {
 
 // Edit changes the text of the user's own message.
 func (s *Server) Edit(m Message, text string) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.world.live(m.Channel, m.ID)
 	if p == nil {
-		s.fail("no message %s in %s", m.ID, m.Channel)
+		s.Failf("no message %s in %s", m.ID, m.Channel)
 	}
 	p.Content, p.EditedAt = text, s.clock.Now()
 	s.revise(p, &payload{})
 	s.emitMessage("MESSAGE_UPDATE", p)
-	s.bump()
+	s.Bump()
 }
 
 // Delete removes any message, as its author, a moderator or, of an ephemeral
 // one, the person who dismisses it.
 func (s *Server) Delete(m Message) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.world.live(m.Channel, m.ID)
 	if p == nil {
-		s.fail("no message %s in %s", m.ID, m.Channel)
+		s.Failf("no message %s in %s", m.ID, m.Channel)
 	}
 	s.remove(p)
 }

@@ -1,12 +1,13 @@
 package discordtest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Request is one HTTP request that the fake received, and what it answered.
@@ -171,93 +172,45 @@ func (s *Server) record(r *Request) {
 	s.seq++
 	r.Seq = s.seq
 	s.requests = append(s.requests, r)
-	s.bump()
+	s.Bump()
 }
 
 func (s *Server) frame(f Frame) {
 	s.seq++
 	f.Seq, f.At = s.seq, s.clock.Now()
 	s.frames = append(s.frames, f)
-	s.bump()
-}
-
-// bump wakes everybody who waits; the caller holds s.mu.
-func (s *Server) bump() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// Wait returns when cond holds; it looks again after every change of the
-// fake's state. cond may call any method of the server.
-func (s *Server) Wait(ctx context.Context, cond func() bool) error {
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if cond() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Eventually is Wait with ten seconds of real time; it fails the test with what.
-func (s *Server) Eventually(what string, cond func() bool) {
-	s.helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := s.Wait(ctx, cond); err != nil {
-		s.fail("waiting for %s: %v", what, err)
-	}
+	s.Bump()
 }
 
 // WaitMessage returns the first message for everybody in the channel that match accepts.
 func (s *Server) WaitMessage(channel string, match func(Message) bool) Message {
-	s.helper()
-	return first(s, "a message in "+channel, func() []Message { return s.Messages(channel) }, match)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "a message in "+channel, func() []Message { return s.Messages(channel) }, match)
 }
 
 // WaitEphemeral returns the first message to the user alone that match accepts.
 func (s *Server) WaitEphemeral(user string, match func(Message) bool) Message {
-	s.helper()
-	return first(s, "an ephemeral message to "+user, func() []Message { return s.Ephemerals(user) }, match)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "an ephemeral message to "+user, func() []Message { return s.Ephemerals(user) }, match)
 }
 
 // WaitThread returns the first thread under the channel.
 func (s *Server) WaitThread(channel string) Channel {
-	s.helper()
-	return first(s, "a thread under "+channel, func() []Channel { return s.Threads(channel) }, nil)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "a thread under "+channel, func() []Channel { return s.Threads(channel) }, nil)
 }
 
 // WaitRequests waits until the route was called n times, and returns all calls.
 func (s *Server) WaitRequests(route string, n int) []Request {
-	s.helper()
+	s.T.Helper()
 	s.Eventually(fmt.Sprintf("%d calls of %s", n, route), func() bool { return len(s.Requests(route)) >= n })
 	return s.Requests(route)
 }
 
 // WaitSessions waits until n sessions are ready and connected.
 func (s *Server) WaitSessions(n int) {
-	s.helper()
+	s.T.Helper()
 	s.Eventually(fmt.Sprintf("%d sessions", n), func() bool { return s.Sessions() == n })
-}
-
-func first[T any](s *Server, what string, list func() []T, match func(T) bool) T {
-	s.helper()
-	var got T
-	s.Eventually(what, func() bool {
-		l := list()
-		i := slices.IndexFunc(l, func(t T) bool { return match == nil || match(t) })
-		if i >= 0 {
-			got = l[i]
-		}
-		return i >= 0
-	})
-	return got
 }
 
 // Any matches everything, for the Wait helpers.
@@ -265,19 +218,3 @@ func Any[T any](T) bool { return true }
 
 // Resolved matches messages that are not a deferral still thinking.
 func Resolved(m Message) bool { return !m.Thinking }
-
-func (s *Server) helper() {
-	if s.t != nil {
-		s.t.Helper()
-	}
-}
-
-// fail stops the test, or panics when there is none: a misuse of the fake or a
-// wait in vain is a fault of the caller.
-func (s *Server) fail(format string, args ...any) {
-	s.helper()
-	if s.t != nil {
-		s.t.Fatalf("discordtest: "+format, args...)
-	}
-	panic("discordtest: " + fmt.Sprintf(format, args...))
-}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,35 +16,27 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
-	t        testing.TB
-	clock    Clock
-	base     string
-	http     *http.Server
-	client   *http.Client
-	key      ed25519.PrivateKey
-	done     chan struct{}
-	doneOnce sync.Once
-	work     sync.WaitGroup
+	*fakeserver.Server
+	clock Clock
+	key   ed25519.PrivateKey
 
-	mu      sync.Mutex
-	changed chan struct{}
-	closed  bool
-	timers  map[int]func()
-	timerID int
-	rng     *rand.Rand
-	world   *state
-	seq     int
-	dead    bool // the bot token was reset
-	faults  []*Fault
-	rules   Rules
+	mu     sync.Mutex
+	rng    *rand.Rand
+	world  *state
+	seq    int
+	dead   bool // the bot token was reset
+	faults fakeserver.Faults[Fault]
+	rules  Rules
 
 	limits  map[string]limit
 	global  int // calls a second, 0: no limit
-	calls   map[string][]time.Time
+	calls   fakeserver.Window
 	invalid []time.Time // 401, 403 and 429 of the last ten minutes
 	banAt   int
 
@@ -114,68 +105,42 @@ func WithRules(r Rules) Option { return func(s *Server) { s.rules = r } }
 func New(t testing.TB, w World, opts ...Option) *Server {
 	st, err := newState(w)
 	s := &Server{
-		t: t, clock: RealClock(), done: make(chan struct{}), changed: make(chan struct{}), world: st, timers: map[int]func(){},
-		rng: rand.New(rand.NewPCG(1, 1)), limits: map[string]limit{}, calls: map[string][]time.Time{}, banAt: 10_000,
-		failures: map[string][]string{}, nonces: map[string]*Message{}, client: &http.Client{Transport: &http.Transport{}},
+		clock: RealClock(), world: st,
+		rng: rand.New(rand.NewPCG(1, 1)), limits: map[string]limit{}, calls: fakeserver.Window{}, banAt: 10_000,
+		failures: map[string][]string{}, nonces: map[string]*Message{},
 		commandState: newCommandState(), interactionState: newInteractionState(), gatewayState: newGatewayState(),
 	}
-	s.helper()
-	if err != nil {
-		s.fail("%v", err)
-	}
-	if len(w.App.Seed) != ed25519.SeedSize {
-		s.fail("App.Seed has %d bytes, want %d; start from NewWorld", len(w.App.Seed), ed25519.SeedSize)
-	}
-	s.key = ed25519.NewKeyFromSeed(w.App.Seed)
 	for _, o := range opts {
 		o(s)
 	}
+	s.Server = fakeserver.New(t, "discordtest", &s.mu, s.clock)
+	s.T.Helper()
+	if err != nil {
+		s.Failf("%v", err)
+	}
+	if len(w.App.Seed) != ed25519.SeedSize {
+		s.Failf("App.Seed has %d bytes, want %d; start from NewWorld", len(w.App.Seed), ed25519.SeedSize)
+	}
+	s.key = ed25519.NewKeyFromSeed(w.App.Seed)
 	now := s.clock.Now()
 	for _, c := range st.channels {
 		c.active = now
 		s.watchArchive(c)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.fail("listening: %v", err)
-	}
-	s.base = "http://" + l.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/gw", s.serveGateway)
 	mux.HandleFunc("/gw/", s.serveGateway)
 	mux.HandleFunc("/attachments/", s.serveFile)
 	mux.HandleFunc("/", s.serveAPI)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	s.work.Go(func() { _ = s.http.Serve(l) })
-	if t != nil {
-		t.Cleanup(s.Close)
-	}
+	s.Listen(mux, s.DropSockets)
 	return s
 }
 
-// Close ends every socket, request and timer. It may be called twice.
-func (s *Server) Close() {
-	s.doneOnce.Do(func() {
-		close(s.done)
-		s.mu.Lock()
-		s.closed = true
-		stops := slices.Collect(maps.Values(s.timers))
-		s.mu.Unlock()
-		for _, stop := range stops {
-			stop()
-		}
-		s.DropSockets()
-		_ = s.http.Close()
-		s.client.CloseIdleConnections()
-		s.work.Wait()
-	})
-}
-
 // URL is the base address: the API is at URL()/api/v9 and URL()/api/v10.
-func (s *Server) URL() string { return s.base }
+func (s *Server) URL() string { return s.Base }
 
 // GatewayURL is what GET /gateway answers.
-func (s *Server) GatewayURL() string { return "ws" + strings.TrimPrefix(s.base, "http") + "/gw" }
+func (s *Server) GatewayURL() string { return "ws" + strings.TrimPrefix(s.Base, "http") + "/gw" }
 
 // App returns the app's ids and secrets.
 func (s *Server) App() App {
@@ -186,40 +151,6 @@ func (s *Server) App() App {
 
 // Clock is the clock that the server goes by.
 func (s *Server) Clock() Clock { return s.clock }
-
-// after runs f with s.mu held, d from now; the caller holds s.mu.
-func (s *Server) after(d time.Duration, f func()) {
-	if s.closed {
-		return
-	}
-	s.timerID++
-	id := s.timerID
-	s.timers[id] = s.clock.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed {
-			return
-		}
-		delete(s.timers, id)
-		f()
-	})
-}
-
-// later runs f now or after the wait; the caller holds s.mu.
-func (s *Server) later(wait time.Duration, f func()) {
-	if wait <= 0 {
-		f()
-		return
-	}
-	s.after(wait, f)
-}
-
-// spawn runs f unless the server is closing; the caller holds s.mu.
-func (s *Server) spawn(f func()) {
-	if !s.closed {
-		s.work.Go(f)
-	}
-}
 
 func (s *Server) violate(format string, args ...any) {
 	s.violations = append(s.violations, fmt.Sprintf(format, args...))
@@ -446,12 +377,12 @@ func (c *call) bind(v any) *result {
 func (s *Server) limited(c *call) (result, bool) {
 	interaction := c.route.open && c.route.major == "token"
 	if s.global > 0 && !interaction {
-		if wait := s.bucket("global", s.global, time.Second); wait > 0 {
+		if wait := s.calls.Take(s.clock.Now(), "global", s.global, time.Second); wait > 0 {
 			return tooMany(wait, "global"), true
 		}
 	}
 	if l, has := s.limits[c.route.name]; has {
-		if wait := s.bucket(c.bucket(), l.n, l.per); wait > 0 {
+		if wait := s.calls.Take(s.clock.Now(), c.bucket(), l.n, l.per); wait > 0 {
 			return tooMany(wait, "user"), true
 		}
 	}
@@ -459,18 +390,6 @@ func (s *Server) limited(c *call) (result, bool) {
 }
 
 func (c *call) bucket() string { return c.route.name + " " + c.p[c.route.major] }
-
-// bucket allows n calls in each span and returns the wait until the next.
-func (s *Server) bucket(key string, n int, span time.Duration) time.Duration {
-	now := s.clock.Now()
-	recent := slices.DeleteFunc(s.calls[key], func(t time.Time) bool { return now.Sub(t) >= span })
-	s.calls[key] = recent
-	if len(recent) >= n {
-		return span - now.Sub(recent[0])
-	}
-	s.calls[key] = append(recent, now)
-	return 0
-}
 
 func tooMany(wait time.Duration, scope string) result {
 	h := http.Header{}

@@ -7,11 +7,11 @@ import (
 
 // change runs f on the world and wakes the waiters.
 func (s *Server) change(f func()) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
-	s.bump()
+	s.Bump()
 }
 
 // event sends an event of the type if it is subscribed.
@@ -23,10 +23,10 @@ func (s *Server) event(kind string, fields map[string]any, ch *Channel) {
 
 // channel returns the channel or fails the test.
 func (s *Server) channel(id string) *Channel {
-	s.helper()
+	s.T.Helper()
 	c := s.world.channels[id]
 	if c == nil {
-		s.fail("no channel %s in this world", id)
+		s.Failf("no channel %s in this world", id)
 	}
 	return c
 }
@@ -38,11 +38,11 @@ func (s *Server) ChangeSilently(f func(users map[string]*User, groups map[string
 
 // Join adds the user to the channel; the app hears of it where it is a member.
 func (s *Server) Join(user, channel string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		if s.world.users[user] == nil {
-			s.fail("no user %s in this world", user)
+			s.Failf("no user %s in this world", user)
 		}
 		if !c.has(user) {
 			c.Members = append(c.Members, user)
@@ -54,7 +54,7 @@ func (s *Server) Join(user, channel string) {
 // Leave takes the user out of the channel. The app's own departure comes as
 // channel_left or group_left.
 func (s *Server) Leave(user, channel string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		c.Members = slices.DeleteFunc(c.Members, func(m string) bool { return m == user })
@@ -80,11 +80,11 @@ func (s *Server) moved(kind, user string, c *Channel) {
 
 // SetGroup replaces the members of a user group.
 func (s *Server) SetGroup(group string, users ...string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		g := s.world.groups[group]
 		if g == nil {
-			s.fail("no group %s in this world", group)
+			s.Failf("no group %s in this world", group)
 		}
 		old := g.Users
 		g.Users = slices.Clone(users)
@@ -103,10 +103,10 @@ func without(list, cut []string) []string {
 
 // AddGroup creates a user group while the server runs.
 func (s *Server) AddGroup(g Group) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		if err := s.world.addGroup(g); err != nil {
-			s.fail("%v", err)
+			s.Failf("%v", err)
 		}
 		s.event("subteam_created", map[string]any{"subteam": s.groupWire(s.world.groups[g.ID], true)}, nil)
 	})
@@ -124,11 +124,11 @@ func (s *Server) DisableGroup(group string) {
 
 // UpdateUser changes an account: deactivated, made a guest, renamed.
 func (s *Server) UpdateUser(user string, f func(*User)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		u := s.world.users[user]
 		if u == nil {
-			s.fail("no user %s in this world", user)
+			s.Failf("no user %s in this world", user)
 		}
 		f(u)
 		s.event("user_change", map[string]any{"user": s.userWire(u, true), "cache_ts": s.clock.Now().Unix()}, nil)
@@ -146,10 +146,10 @@ func (s *Server) AddUser(u User) {
 // AddChannel creates a channel while the server runs; there is no event for it
 // among those that an app of this kind has.
 func (s *Server) AddChannel(c Channel) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		if err := s.world.addChannel(c); err != nil {
-			s.fail("%v", err)
+			s.Failf("%v", err)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func (s *Server) AddChannel(c Channel) {
 // ShareChannel shares the channel with another workspace: at once, or as an
 // invitation that waits.
 func (s *Server) ShareChannel(channel, team string, pending bool) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		if pending {
@@ -172,7 +172,7 @@ func (s *Server) ShareChannel(channel, team string, pending bool) {
 
 // UnshareChannel ends the sharing with the workspace.
 func (s *Server) UnshareChannel(channel, team string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		c.Connected = without(c.Connected, []string{team})
@@ -185,7 +185,7 @@ func (s *Server) UnshareChannel(channel, team string) {
 
 // Archive archives the channel, or takes that back.
 func (s *Server) Archive(channel string, archived bool) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		c.Archived = archived
@@ -199,7 +199,7 @@ func (s *Server) Archive(channel string, archived bool) {
 
 // Rename renames the channel.
 func (s *Server) Rename(channel, name string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		c.Name = name
@@ -210,13 +210,13 @@ func (s *Server) Rename(channel, name string) {
 
 // Convert makes a public channel private or the other way round; the id stays.
 func (s *Server) Convert(channel string, kind Kind) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() { s.channel(channel).Kind = kind })
 }
 
 // ChangeID gives the channel a new id, as when it moves between organisations.
 func (s *Server) ChangeID(channel, id string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		c := s.channel(channel)
 		delete(s.world.channels, channel)

@@ -207,7 +207,7 @@ func (s *Server) publish(ch *Channel, m *Message, unfurl bool) {
 	if unfurl && linkRE.MatchString(m.Text+string(m.Blocks)) {
 		s.emitChanged(ch, m, m.Text, map[string]any{"attachments": []any{map[string]any{"from_url": "https://example.com", "id": 1}}})
 	}
-	s.bump()
+	s.Bump()
 }
 
 var linkRE = regexp.MustCompile(`https?://`)
@@ -249,7 +249,7 @@ func (s *Server) whisper(m *Message) {
 	m.TS = s.world.nextTS("ephemeral "+m.Channel, m.At)
 	s.revise(m)
 	s.ephemerals = append(s.ephemerals, m)
-	s.bump()
+	s.Bump()
 }
 
 // own returns the app's live message, or the error code for calling it.
@@ -293,7 +293,7 @@ func updateMessage(s *Server, c *call) reply {
 	m.EditedBy, m.EditedTS = s.world.App.BotUser, stamp(s.clock.Now())
 	s.revise(m)
 	s.emitChanged(ch, m, old, nil)
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "channel": ch.ID, "ts": m.TS, "text": m.Text, "message": m.wire()}
 }
 
@@ -304,7 +304,7 @@ func deleteMessage(s *Server, c *call) reply {
 	}
 	m.Deleted = true
 	s.emitDeleted(ch, m)
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "channel": ch.ID, "ts": m.TS}
 }
 
@@ -349,7 +349,7 @@ func startStream(s *Server, c *call) reply {
 	}
 	s.store(ch, m)
 	delete(s.statuses, place{ch.ID, m.ThreadTS})
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "channel": ch.ID, "ts": m.TS}
 }
 
@@ -374,7 +374,7 @@ func appendStream(s *Server, c *call) reply {
 	}
 	m.Text += c.args["markdown_text"]
 	s.revise(m)
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "channel": ch.ID, "ts": m.TS}
 }
 
@@ -393,7 +393,7 @@ func stopStream(s *Server, c *call) reply {
 	m.Streaming = false
 	s.revise(m)
 	s.emitMessage(ch, m, Delivery{})
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "channel": ch.ID, "ts": m.TS, "message": m.wire()}
 }
 
@@ -435,7 +435,7 @@ func setStatus(s *Server, c *call) reply {
 	} else {
 		s.statuses[p] = statusLine{c.args["status"], s.clock.Now()}
 	}
-	s.bump()
+	s.Bump()
 	return reply{"ok": true}
 }
 
@@ -482,7 +482,7 @@ func addReaction(s *Server, c *call) reply {
 		m.Reactions = map[string][]string{}
 	}
 	m.Reactions[name] = append(m.Reactions[name], bot)
-	s.bump()
+	s.Bump()
 	return reply{"ok": true}
 }
 
@@ -499,7 +499,7 @@ func removeReaction(s *Server, c *call) reply {
 	if len(m.Reactions[name]) == 0 {
 		delete(m.Reactions, name)
 	}
-	s.bump()
+	s.Bump()
 	return reply{"ok": true}
 }
 
@@ -516,11 +516,11 @@ type responseURL struct {
 func (s *Server) newResponseURL(user, channel, thread string, original *Message) string {
 	r := &responseURL{id: s.id("R"), user: user, channel: channel, thread: thread, original: original, made: s.clock.Now()}
 	s.responseURLs[r.id] = r
-	return s.base + "/respond/" + r.id
+	return s.Base + "/respond/" + r.id
 }
 
 // ResponseURL returns the address with the id, for tests that misuse it.
-func (s *Server) ResponseURL(id string) string { return s.base + "/respond/" + id }
+func (s *Server) ResponseURL(id string) string { return s.Base + "/respond/" + id }
 
 type responseBody struct {
 	Text     string          `json:"text"`

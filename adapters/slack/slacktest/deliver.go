@@ -71,14 +71,11 @@ type deliveryState struct {
 	sendings   []*sending
 	byEnvelope map[string][]*sending
 	pending    []*delivery // no socket was open
-	timers     map[int]func()
-	timerID    int
-	closed     bool
 	scatter    func(*rand.Rand, Delivery) Delivery
 }
 
 func newDeliveryState() deliveryState {
-	return deliveryState{byEnvelope: map[string][]*sending{}, timers: map[int]func(){}}
+	return deliveryState{byEnvelope: map[string][]*sending{}}
 }
 
 // SetScatter lets f change how each message of a person is delivered, for storms.
@@ -88,66 +85,25 @@ func (s *Server) SetScatter(f func(*rand.Rand, Delivery) Delivery) {
 	s.scatter = f
 }
 
-// after runs f with s.mu held, d from now; the caller holds s.mu.
-func (s *Server) after(d time.Duration, f func()) {
-	if s.closed {
-		return
-	}
-	s.timerID++
-	id := s.timerID
-	s.timers[id] = func() {}
-	s.timers[id] = s.clock.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed {
-			return
-		}
-		delete(s.timers, id)
-		f()
-	})
-}
-
-// stopTimers forbids further work and returns what stops the timers.
-func (s *Server) stopTimers() []func() {
-	s.closed = true
-	return slices.Collect(maps.Values(s.timers))
-}
-
-// spawn runs f unless the server is closing; the caller holds s.mu.
-func (s *Server) spawn(f func()) {
-	if !s.closed {
-		s.work.Go(f)
-	}
-}
-
 // deliver sends the payload as the options say; the caller holds s.mu.
 func (s *Server) deliver(d *delivery, o Delivery) {
 	s.deliveries = append(s.deliveries, d)
 	d.retry = o.RetryNum
 	envelope := s.envelopeID()
-	s.later(o.Delay, func() {
+	s.Later(o.Delay, func() {
 		if o.DropFirst {
-			s.after(ackTime, func() { s.again(d, "timeout") })
+			s.After(ackTime, func() { s.again(d, "timeout") })
 			return
 		}
 		s.transmit(d, envelope, "")
 		for range o.Copies {
-			s.later(o.CopyDelay, func() { s.transmit(d, envelope, "") })
+			s.Later(o.CopyDelay, func() { s.transmit(d, envelope, "") })
 		}
 		for range o.NewIDs {
-			s.later(o.CopyDelay, func() { s.anew(d) })
+			s.Later(o.CopyDelay, func() { s.anew(d) })
 		}
 	})
-	s.bump()
-}
-
-// later runs f now or after the wait.
-func (s *Server) later(wait time.Duration, f func()) {
-	if wait <= 0 {
-		f()
-		return
-	}
-	s.after(wait, f)
+	s.Bump()
 }
 
 // anew delivers the same event once more as if it were another one.
@@ -184,7 +140,7 @@ func (s *Server) transmit(d *delivery, envelope, reason string) {
 	}
 	snd := s.sent(d, envelope, sock.id)
 	s.push(sock, d.kind, envelope, d.retry, env)
-	s.after(ackTime, func() { s.overdue(snd, "timeout") })
+	s.After(ackTime, func() { s.overdue(snd, "timeout") })
 }
 
 // sent notes one copy.
@@ -242,7 +198,7 @@ func (s *Server) again(d *delivery, reason string) {
 	wait := retryDelays[d.retry]
 	d.retry++
 	n := d.retry
-	s.later(wait, func() {
+	s.Later(wait, func() {
 		if !d.settled && d.retry == n {
 			s.transmit(d, s.envelopeID(), reason)
 		}
@@ -254,7 +210,7 @@ func (s *Server) giveUp(d *delivery, told string) {
 	if told != "" {
 		s.userErrors[d.user] = append(s.userErrors[d.user], told)
 	}
-	s.bump()
+	s.Bump()
 }
 
 // acknowledge counts an acknowledgement of one copy, with what it carried.
@@ -283,7 +239,7 @@ func (s *Server) acknowledge(snd *sending, payload json.RawMessage) {
 			d.onAck(payload)
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // checkAcks says which copies were not acknowledged exactly once and in time.

@@ -11,7 +11,7 @@
 // Parts, one file each:
 //
 //	world.go          organisations, people, groups, channels, messages
-//	server.go         life cycle, HTTP, tokens, scopes, waiting
+//	server.go         HTTP, tokens, scopes, rate limits
 //	chat.go           chat.*, reactions.*, status, streams, response_url
 //	directory.go      conversations.*, users.*, usergroups.*, team, bots, tokens
 //	files.go          files that people post, and their download
@@ -29,6 +29,8 @@
 // All time rules (3 s for an acknowledgement, 30 min for a response_url, 3 s for
 // a trigger, rate limits, tokens) follow an injected Clock; only WebSocket
 // pings follow real time, as the client's own timer does.
+//
+// Life cycle, timers, waiting and what hits a call are adapters/fakeserver.
 //
 // Formats: requests as form or JSON, token in the form or the Authorization
 // header; payloads as on the wire, samples in testdata.

@@ -2,9 +2,10 @@ package slacktest
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Fault spoils calls of a route. Exactly the calls are hit that match Route,
@@ -31,46 +32,25 @@ type Fault struct {
 	FailAfter  bool // 500 after all
 	Truncate   bool // half of the JSON
 	Malformed  bool // not JSON
-
-	seen int
-	free bool
 }
 
 // Nth hits only the n-th call.
-func Nth(n int) func(int) bool { return func(i int) bool { return i == n } }
+func Nth(n int) func(int) bool { return fakeserver.Nth(n) }
 
 // First hits the first n calls.
-func First(n int) func(int) bool { return func(i int) bool { return i <= n } }
+func First(n int) func(int) bool { return fakeserver.First(n) }
 
 // AddFault sets a fault; the function returned takes it away.
 func (s *Server) AddFault(f Fault) (remove func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := &f
-	s.faults = append(s.faults, p)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		p.free = true
-	}
+	return s.faults.Add(f, fakeserver.Trigger{Calls: f.Calls, Chance: f.Chance})
 }
 
 // fault finds what hits this call, or nil; the caller holds s.mu.
 func (s *Server) fault(route string, args map[string]string) *Fault {
 	channel := args["channel"] + args["channel_id"]
-	var hit *Fault
-	for _, f := range s.faults {
-		if f.free || f.Route != "" && f.Route != route || f.Channel != "" && f.Channel != channel {
-			continue
-		}
-		f.seen++
-		if hit != nil || f.Calls != nil && !f.Calls(f.seen) || f.Chance > 0 && s.rng.Float64() >= f.Chance {
-			continue
-		}
-		c := *f
-		hit = &c
-	}
-	return hit
+	return s.faults.Hit(s.rng, func(f *Fault) bool {
+		return (f.Route == "" || f.Route == route) && (f.Channel == "" || f.Channel == channel)
+	})
 }
 
 // before applies what comes before processing; false: the call is over.
@@ -79,16 +59,10 @@ func (s *Server) before(w http.ResponseWriter, r *http.Request, c *call, f *Faul
 		return true
 	}
 	c.req.Faulted = true
-	if f.Latency > 0 {
-		select {
-		case <-s.clock.After(f.Latency):
-		case <-r.Context().Done():
-		case <-s.done:
-		}
-	}
+	s.Delay(r, f.Latency)
 	if f.ResetBefore {
 		s.spoil(c, 0, errReset.Error())
-		reset(w)
+		fakeserver.Reset(w)
 		return false
 	}
 	if f.Status == 0 && f.Body == "" && f.Error == "" && !f.EmptyError {
@@ -131,7 +105,7 @@ func (s *Server) answer(w http.ResponseWriter, f *Fault, status int, b []byte) {
 	switch {
 	case f == nil:
 	case f.ResetAfter:
-		reset(w)
+		fakeserver.Reset(w)
 		return
 	case f.FailAfter:
 		status, b = http.StatusInternalServerError, []byte(`{"ok":false,"error":"internal_error"}`)
@@ -142,20 +116,4 @@ func (s *Server) answer(w http.ResponseWriter, f *Fault, status int, b []byte) {
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(b)
-}
-
-// reset ends the TCP connection without an HTTP answer.
-func reset(w http.ResponseWriter) {
-	h, ok := w.(http.Hijacker)
-	if !ok {
-		panic(http.ErrAbortHandler)
-	}
-	conn, _, err := h.Hijack()
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
 }

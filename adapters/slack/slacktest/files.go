@@ -29,7 +29,7 @@ var fileMethods = map[string]method{
 // PostFile posts text with files in the channel, in a thread where parent is
 // not "". A file with the id of one that is there is that one.
 func (s *Server) PostFile(user, channel, parent, text string, files []File, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	var ids []string
 	for _, f := range files {
@@ -60,7 +60,7 @@ func (s *Server) addFile(user string, f File) string {
 		f.Size = len(f.Content)
 	}
 	if f.URL == "" {
-		f.URL = s.base + "/files-pri/" + s.world.Team.ID + "-" + f.ID + "/" + strings.ToLower(f.Name)
+		f.URL = s.Base + "/files-pri/" + s.world.Team.ID + "-" + f.ID + "/" + strings.ToLower(f.Name)
 	}
 	s.world.files[f.ID] = &f
 	return f.ID
@@ -68,11 +68,11 @@ func (s *Server) addFile(user string, f File) string {
 
 // DeleteFile deletes the file wherever it was posted.
 func (s *Server) DeleteFile(id string) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		f := s.world.files[id]
 		if f == nil {
-			s.fail("no file %s in this world", id)
+			s.Failf("no file %s in this world", id)
 		}
 		f.Deleted = true
 		s.event("file_deleted", map[string]any{"file_id": id}, nil)
@@ -147,7 +147,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	t, f := s.tokens[tok], s.world.files[id]
 	switch {
 	case t == nil || t.dead != "" || !slices.Contains(t.scopes, "files:read"):
-		w.Header().Set("Location", s.base+"/signin")
+		w.Header().Set("Location", s.Base+"/signin")
 		w.WriteHeader(http.StatusFound)
 	case f == nil || f.Deleted:
 		w.WriteHeader(http.StatusNotFound)
@@ -168,15 +168,15 @@ func (s *Server) serveSignIn(w http.ResponseWriter, _ *http.Request) {
 }
 
 // SignInURL is the page that Slack shows in the place of a file.
-func (s *Server) SignInURL() string { return s.base + "/signin" }
+func (s *Server) SignInURL() string { return s.Base + "/signin" }
 
 // ChangeFile changes a file without any event.
 func (s *Server) ChangeFile(id string, f func(*File)) {
-	s.helper()
+	s.T.Helper()
 	s.change(func() {
 		file := s.world.files[id]
 		if file == nil {
-			s.fail("no file %s in this world", id)
+			s.Failf("no file %s in this world", id)
 		}
 		f(file)
 	})

@@ -29,10 +29,10 @@ func Fixtures() []string {
 
 // Fixture returns the payload with the name, for Deliver and EncodeHTTP.
 func (s *Server) Fixture(name string) json.RawMessage {
-	s.helper()
+	s.T.Helper()
 	b, err := fixtures.ReadFile("testdata/" + name + ".json")
 	if err != nil {
-		s.fail("no fixture %q: %v", name, err)
+		s.Failf("no fixture %q: %v", name, err)
 	}
 	return b
 }

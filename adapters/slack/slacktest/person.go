@@ -12,37 +12,37 @@ import (
 // Mention posts text in the channel, with the bot named in front unless the
 // text names it already. It returns the message.
 func (s *Server) Mention(user, channel, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, "", s.named(text), "", true, o)
 }
 
 // ReplyInThread posts a reply as it stands: it names the bot only if text does.
 func (s *Server) ReplyInThread(user, channel, parent, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, parent, text, "", strings.Contains(text, "<@"), o)
 }
 
 // Say posts in the channel without naming anybody.
 func (s *Server) Say(user, channel, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, "", text, "", false, o)
 }
 
 // DM writes to the bot directly; with a parent, in that thread.
 func (s *Server) DM(user, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, s.DMChannel(user), "", text, "", true, o)
 }
 
 // DMReply writes to the bot in a thread of the direct channel.
 func (s *Server) DMReply(user, parent, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, s.DMChannel(user), parent, text, "", true, o)
 }
 
 // GroupDM writes in the group conversation of the users and the bot.
 func (s *Server) GroupDM(user string, others []string, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	ch := s.world.mpim(append(slices.Clone(others), user, s.world.App.BotUser)).ID
 	s.mu.Unlock()
@@ -51,29 +51,29 @@ func (s *Server) GroupDM(user string, others []string, text string, o ...Deliver
 
 // FileShare posts text with a file.
 func (s *Server) FileShare(user, channel, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, "", text, "file_share", true, o)
 }
 
 // Broadcast replies in the thread and shows the reply in the channel as well.
 func (s *Server) Broadcast(user, channel, parent, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, parent, text, "thread_broadcast", true, o)
 }
 
 // SaysWith posts with any subtype, for example me_message.
 func (s *Server) SaysWith(subtype, user, channel, parent, text string, o ...Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.says(user, channel, parent, text, subtype, subtype == "me_message", o)
 }
 
 // DMChannel is the direct channel of the user and the bot.
 func (s *Server) DMChannel(user string) string {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.world.users[user] == nil {
-		s.fail("no user %s in this world", user)
+		s.Failf("no user %s in this world", user)
 	}
 	return s.world.im(user).ID
 }
@@ -87,26 +87,26 @@ func (s *Server) named(text string) string {
 }
 
 func (s *Server) says(user, channel, parent, text, subtype string, question bool, o []Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	return s.saysWith(user, channel, parent, text, subtype, question, nil, o)
 }
 
 func (s *Server) saysWith(user, channel, parent, text, subtype string, question bool, files []string, o []Delivery) Message {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ch := s.world.users[user], s.world.channels[channel]
 	if u == nil || ch == nil {
-		s.fail("no user %s or no channel %s in this world", user, channel)
+		s.Failf("no user %s or no channel %s in this world", user, channel)
 	}
 	if !ch.has(user) && !(ch.Kind == Public && s.world.canRead(u, &Message{Channel: channel})) {
-		s.fail("%s cannot post in %s", user, channel)
+		s.Failf("%s cannot post in %s", user, channel)
 	}
 	m := &Message{User: user, BotID: u.BotID, AppID: u.AppID, Text: text, Subtype: subtype, Blocks: richBlocks(text), Files: files}
 	if parent != "" {
 		p := s.world.live(channel, parent)
 		if p == nil || p.ThreadTS != "" {
-			s.fail("no thread %s in %s", parent, channel)
+			s.Failf("no thread %s in %s", parent, channel)
 		}
 		m.ThreadTS = parent
 	}
@@ -123,7 +123,7 @@ func (s *Server) saysWith(user, channel, parent, text, subtype string, question 
 		s.ask(m)
 	}
 	s.emitMessage(ch, m, d)
-	s.bump()
+	s.Bump()
 	return m.clone()
 }
 
@@ -165,12 +165,12 @@ func unescape(s string) string {
 // Edit changes the text of the user's own message. An edit that names the bot
 // sends an app_mention as well, with edited set.
 func (s *Server) Edit(m Message, text string, o ...Delivery) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.world.live(m.Channel, m.TS)
 	if p == nil {
-		s.fail("no message %s in %s", m.TS, m.Channel)
+		s.Failf("no message %s in %s", m.TS, m.Channel)
 	}
 	ch, old := s.world.channels[m.Channel], p.Text
 	p.Text, p.Blocks, p.EditedBy, p.EditedTS = text, richBlocks(text), p.User, stamp(s.clock.Now())
@@ -179,7 +179,7 @@ func (s *Server) Edit(m Message, text string, o ...Delivery) {
 	d := one(o)
 	d.Edited = true
 	s.emitMessage(ch, p, d)
-	s.bump()
+	s.Bump()
 }
 
 // Touch causes a message_changed without a change of text, as link previews,
@@ -194,16 +194,16 @@ func (s *Server) Touch(m Message) {
 
 // Delete removes the message, as its author or a moderator.
 func (s *Server) Delete(m Message) {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.world.live(m.Channel, m.TS)
 	if p == nil {
-		s.fail("no message %s in %s", m.TS, m.Channel)
+		s.Failf("no message %s in %s", m.TS, m.Channel)
 	}
 	p.Deleted = true
 	s.emitDeleted(s.world.channels[m.Channel], p)
-	s.bump()
+	s.Bump()
 }
 
 // LockThread makes the thread refuse replies.
@@ -239,7 +239,7 @@ func (i *Interaction) Payload() json.RawMessage {
 
 // Wait returns the acknowledgement's payload; no acknowledgement fails the test.
 func (i *Interaction) Wait() json.RawMessage {
-	i.s.helper()
+	i.s.T.Helper()
 	i.s.Eventually("an acknowledgement", func() bool { _, ok := i.Acked(); return ok })
 	p, _ := i.Acked()
 	return p
@@ -256,12 +256,12 @@ func (s *Server) interact(kind, user, channel string, payload map[string]any, o 
 // Slash runs a command. The person must be able to write in the channel; the
 // app need not be there.
 func (s *Server) Slash(user, channel, command, text string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ch := s.world.users[user], s.world.channels[channel]
 	if u == nil || ch == nil || !s.world.canRead(u, &Message{Channel: channel}) {
-		s.fail("%s cannot run a command in %s", user, channel)
+		s.Failf("%s cannot run a command in %s", user, channel)
 	}
 	name := map[Kind]string{IM: "directmessage", Private: "privategroup", MPIM: "privategroup", Public: ch.Name}[ch.Kind]
 	url := s.newResponseURL(user, channel, "", nil)
@@ -307,7 +307,7 @@ func (s *Server) common(kind string, u *User) map[string]any {
 
 // Shortcut runs a message shortcut on the message, which the user must see.
 func (s *Server) Shortcut(user string, m Message, callbackID string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, p := s.seen(user, m)
@@ -341,14 +341,14 @@ func (s *Server) seen(user string, m Message) (*User, *Message) {
 		}
 	}
 	if u == nil || p == nil || !s.world.canRead(u, p) {
-		s.fail("%s cannot see message %s in %s", user, m.TS, m.Channel)
+		s.Failf("%s cannot see message %s in %s", user, m.TS, m.Channel)
 	}
 	return u, p
 }
 
 // Click presses the button with the action id on a message, ephemeral or not.
 func (s *Server) Click(user string, m Message, actionID string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, p := s.seen(user, m)
@@ -374,7 +374,7 @@ func (s *Server) Click(user string, m Message, actionID string, o ...Delivery) *
 
 // ClickView presses a button in an open modal or the home tab.
 func (s *Server) ClickView(user string, v View, actionID string, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, open := s.world.users[user], s.view(v.ID, "")
@@ -382,7 +382,7 @@ func (s *Server) ClickView(user string, v View, actionID string, o ...Delivery) 
 		open = h
 	}
 	if u == nil || open == nil || open.User != user {
-		s.fail("%s has no view %s open", user, v.ID)
+		s.Failf("%s has no view %s open", user, v.ID)
 	}
 	body := s.common("block_actions", u)
 	maps.Copy(body, map[string]any{
@@ -422,19 +422,19 @@ func (s *Server) action(blocks json.RawMessage, actionID string) map[string]any 
 		}
 		return a
 	}
-	s.fail("no element %q in the blocks", actionID)
+	s.Failf("no element %q in the blocks", actionID)
 	return nil
 }
 
 // SubmitView submits the modal with values by block id and action id; a value
 // is a string, or an object as on the wire. The answer of the app takes effect.
 func (s *Server) SubmitView(user string, v View, values map[string]map[string]any, o ...Delivery) *Interaction {
-	s.helper()
+	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, open := s.world.users[user], s.view(v.ID, "")
 	if u == nil || open == nil || open.User != user || open.Submit == "" {
-		s.fail("%s has no view %s to submit", user, v.ID)
+		s.Failf("%s has no view %s to submit", user, v.ID)
 	}
 	state := map[string]any{}
 	for block, actions := range values {
@@ -504,7 +504,7 @@ func (s *Server) CloseView(user string) {
 			s.interact(kindInteractive, user, "", body, nil, nil)
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // OpenHome is the user opening the home tab of the app.

@@ -1,13 +1,14 @@
 package slacktest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Request is one HTTP request that the fake received, and what it answered.
@@ -161,121 +162,54 @@ func (s *Server) record(r *Request) {
 	s.seq++
 	r.Seq = s.seq
 	s.requests = append(s.requests, r)
-	s.bump()
+	s.Bump()
 }
 
 func (s *Server) frame(f Frame) {
 	s.seq++
 	f.Seq, f.At = s.seq, s.clock.Now()
 	s.frames = append(s.frames, f)
-	s.bump()
-}
-
-// bump wakes everybody who waits; the caller holds s.mu.
-func (s *Server) bump() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// Wait returns when cond holds; it looks again after every change of the
-// fake's state. cond may call any method of the server.
-func (s *Server) Wait(ctx context.Context, cond func() bool) error {
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if cond() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// patience is how long a test waits, in real time: long, for a busy machine.
-const patience = 40 * time.Second
-
-// Eventually is Wait for at most patience; it fails the test with what.
-func (s *Server) Eventually(what string, cond func() bool) {
-	s.helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := s.Wait(ctx, cond); err != nil {
-		s.fail("waiting for %s: %v", what, err)
-	}
+	s.Bump()
 }
 
 // WaitMessage returns the first live message in the channel that match accepts.
 func (s *Server) WaitMessage(channel string, match func(Message) bool) Message {
-	s.helper()
-	return first(s, "a message in "+channel, func() []Message { return s.Messages(channel) }, match)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "a message in "+channel, func() []Message { return s.Messages(channel) }, match)
 }
 
 // WaitEphemeral returns the first ephemeral message to the user that match accepts.
 func (s *Server) WaitEphemeral(user string, match func(Message) bool) Message {
-	s.helper()
-	return first(s, "an ephemeral message to "+user, func() []Message { return s.Ephemerals(user) }, match)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "an ephemeral message to "+user, func() []Message { return s.Ephemerals(user) }, match)
 }
 
 // WaitView returns the first open modal of the user that match accepts.
 func (s *Server) WaitView(user string, match func(View) bool) View {
-	s.helper()
-	return first(s, "a modal for "+user, func() []View { return s.Views(user) }, match)
+	s.T.Helper()
+	return fakeserver.WaitFirst(s.Server, "a modal for "+user, func() []View { return s.Views(user) }, match)
 }
 
 // WaitRequests waits until the route was called n times, and returns all calls.
 func (s *Server) WaitRequests(route string, n int) []Request {
-	s.helper()
+	s.T.Helper()
 	s.Eventually(fmt.Sprintf("%d calls of %s", n, route), func() bool { return len(s.Requests(route)) >= n })
 	return s.Requests(route)
 }
 
 // WaitSockets waits until n sockets have been greeted and are open.
 func (s *Server) WaitSockets(n int) {
-	s.helper()
+	s.T.Helper()
 	s.Eventually(fmt.Sprintf("%d sockets", n), func() bool { return s.Sockets() == n })
 }
 
 // WaitSettled waits until every delivery was acknowledged or given up.
 func (s *Server) WaitSettled() {
-	s.helper()
+	s.T.Helper()
 	s.Eventually("all deliveries to be acknowledged", func() bool { return s.Unsettled() == 0 })
-}
-
-func first[T any](s *Server, what string, list func() []T, match func(T) bool) T {
-	s.helper()
-	var got T
-	s.Eventually(what, func() bool {
-		l := list()
-		i := slices.IndexFunc(l, func(t T) bool { return match == nil || match(t) })
-		if i >= 0 {
-			got = l[i]
-		}
-		return i >= 0
-	})
-	return got
 }
 
 // Any matches everything, for the Wait helpers.
 func Any[T any](T) bool { return true }
-
-func (s *Server) helper() {
-	if s.t != nil {
-		s.t.Helper()
-	}
-}
-
-// fail stops the test, or panics when there is none: a misuse of the fake or a
-// wait in vain is a fault of the caller.
-func (s *Server) fail(format string, args ...any) {
-	s.helper()
-	if s.t != nil {
-		s.t.Fatalf("slacktest: "+format, args...)
-	}
-	panic("slacktest: " + fmt.Sprintf(format, args...))
-}
 
 var errReset = errors.New("connection reset by fault")

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,30 +15,25 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
-	t        testing.TB
-	clock    Clock
-	base     string
-	http     *http.Server
-	client   *http.Client
-	done     chan struct{}
-	doneOnce sync.Once
-	work     sync.WaitGroup
+	*fakeserver.Server
+	clock Clock
 
 	mu      sync.Mutex
-	changed chan struct{}
 	rng     *rand.Rand
 	world   *state
 	seq     int
 	ids     map[string]int
 	tokens  map[string]*token
-	faults  []*Fault
+	faults  fakeserver.Faults[Fault]
 	limits  map[string]int // calls a minute, by route
 	perChan bool           // about one message a second per channel
-	calls   map[string][]time.Time
+	calls   fakeserver.Window
 
 	requests      []*Request
 	frames        []Frame
@@ -101,61 +95,36 @@ func WithRules(r Rules) Option { return func(s *Server) { s.rules = r } }
 func New(t testing.TB, w World, opts ...Option) *Server {
 	st, err := newState(w)
 	s := &Server{
-		t: t, clock: RealClock(), done: make(chan struct{}), changed: make(chan struct{}), world: st,
+		clock: RealClock(), world: st,
 		rng: rand.New(rand.NewPCG(1, 1)), ids: map[string]int{}, tokens: map[string]*token{}, limits: map[string]int{},
-		calls: map[string][]time.Time{}, responseURLs: map[string]*responseURL{}, triggers: map[string]*trigger{},
+		calls: fakeserver.Window{}, responseURLs: map[string]*responseURL{}, triggers: map[string]*trigger{},
 		views: map[string][]*View{}, homes: map[string]*View{}, statuses: map[place]statusLine{},
 		userErrors: map[string][]string{}, deadCalls: map[string]int{}, socketState: newSocketState(), deliveryState: newDeliveryState(),
-		client: &http.Client{CheckRedirect: redirects, Transport: &http.Transport{}},
-	}
-	s.helper()
-	if err != nil {
-		s.fail("%v", err)
 	}
 	for _, o := range opts {
 		o(s)
 	}
+	s.Server = fakeserver.New(t, "slacktest", &s.mu, s.clock)
+	s.T.Helper()
+	if err != nil {
+		s.Failf("%v", err)
+	}
+	s.Client.CheckRedirect = redirects
 	a := st.App
 	s.tokens[a.BotToken] = &token{kind: "bot", team: st.Team.ID, scopes: a.Scopes}
 	s.tokens[a.AppToken] = &token{kind: "app", team: st.Team.ID, scopes: []string{"connections:write"}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.fail("listening: %v", err)
-	}
-	s.base = "http://" + l.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/", s.serveAPI)
 	mux.HandleFunc("/socket/", s.serveSocket)
 	mux.HandleFunc("/respond/", s.serveResponseURL)
 	mux.HandleFunc("/files-pri/", s.serveFile)
 	mux.HandleFunc("/signin", s.serveSignIn)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	s.work.Go(func() { _ = s.http.Serve(l) })
-	if t != nil {
-		t.Cleanup(s.Close)
-	}
+	s.Listen(mux, s.CloseSockets)
 	return s
 }
 
-// Close ends every socket, request and timer. It may be called twice.
-func (s *Server) Close() {
-	s.doneOnce.Do(func() {
-		close(s.done)
-		s.mu.Lock()
-		stops := s.stopTimers()
-		s.mu.Unlock()
-		for _, stop := range stops {
-			stop()
-		}
-		s.CloseSockets()
-		_ = s.http.Close()
-		s.client.CloseIdleConnections()
-		s.work.Wait()
-	})
-}
-
 // APIURL is the base of the Web API; it ends in /api/.
-func (s *Server) APIURL() string { return s.base + "/api/" }
+func (s *Server) APIURL() string { return s.Base + "/api/" }
 
 // App returns the app's ids and secrets as they are now.
 func (s *Server) App() App {
@@ -313,25 +282,13 @@ func (s *Server) authorise(c *call, m method) string {
 // limited counts the call and says how long the caller must wait, if at all.
 func (s *Server) limited(c *call) time.Duration {
 	if n := s.limits[c.route]; n > 0 {
-		if d := s.bucket(c.route, n, time.Minute); d > 0 {
+		if d := s.calls.Take(s.clock.Now(), c.route, n, time.Minute); d > 0 {
 			return d
 		}
 	}
 	if s.perChan && slices.Contains([]string{"chat.postMessage", "chat.postEphemeral", "chat.startStream"}, c.route) {
-		return s.bucket("channel "+c.args["channel"], 3, 3*time.Second)
+		return s.calls.Take(s.clock.Now(), "channel "+c.args["channel"], 3, 3*time.Second)
 	}
-	return 0
-}
-
-// bucket allows n calls in each span and returns the wait until the next.
-func (s *Server) bucket(key string, n int, span time.Duration) time.Duration {
-	now := s.clock.Now()
-	recent := slices.DeleteFunc(s.calls[key], func(t time.Time) bool { return now.Sub(t) >= span })
-	s.calls[key] = recent
-	if len(recent) >= n {
-		return span - now.Sub(recent[0])
-	}
-	s.calls[key] = append(recent, now)
 	return 0
 }
 
@@ -439,7 +396,7 @@ func (s *Server) KillToken(tok, code string) {
 	if t := s.tokens[tok]; t != nil {
 		t.dead, t.expires = code, time.Time{}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // SetScopes replaces the scopes of the bot token.

@@ -3,13 +3,14 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"footnote/adapters/fakeserver"
 )
 
 const (
@@ -66,7 +67,7 @@ func openConnection(s *Server, _ *call) reply {
 	}
 	ticket := s.id("ticket-")
 	s.tickets[ticket] = false
-	return reply{"ok": true, "url": "ws" + strings.TrimPrefix(s.base, "http") + "/socket/" + ticket + "?app_id=" + s.world.App.ID}
+	return reply{"ok": true, "url": "ws" + strings.TrimPrefix(s.Base, "http") + "/socket/" + ticket + "?app_id=" + s.world.App.ID}
 }
 
 var upgrader = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
@@ -100,7 +101,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	if mode == DialHang {
 		select {
-		case <-s.done:
+		case <-s.Done():
 		case <-r.Context().Done():
 		}
 		return
@@ -115,7 +116,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 // greet registers the socket, says hello and reads until it ends.
 func (s *Server) greet(conn *websocket.Conn, mode DialMode) {
 	s.mu.Lock()
-	if s.closed || mode == DialDrop {
+	if s.Closed || mode == DialDrop {
 		s.mu.Unlock()
 		_ = conn.Close()
 		return
@@ -123,7 +124,7 @@ func (s *Server) greet(conn *websocket.Conn, mode DialMode) {
 	s.socketID++
 	k := &socket{id: s.socketID, conn: conn, out: make(chan []byte, 4096), gone: make(chan struct{})}
 	s.sockets = append(s.sockets, k)
-	s.spawn(func() { s.writeLoop(k) })
+	s.Spawn(func() { s.writeLoop(k) })
 	switch {
 	case len(s.sockets)+s.foreign > maxSockets:
 		s.push(k, "disconnect", "", 0, map[string]any{"type": "disconnect", "reason": "too_many_websockets", "debug_info": debugInfo(k)})
@@ -209,17 +210,14 @@ func (s *Server) drop(k *socket) {
 	}
 	k.closed, k.ready = true, false
 	close(k.gone)
-	if tcp, ok := k.conn.NetConn().(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = k.conn.Close()
+	fakeserver.ResetConn(k.conn.NetConn())
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == k })
 	for _, snd := range s.sendings {
 		if snd.socket == k.id && snd.acks == 0 && s.clock.Now().Sub(snd.at) <= ackTime {
 			snd.excused = true
 		}
 	}
-	s.bump()
+	s.Bump()
 }
 
 // writeLoop sends frames and pings; pings follow real time.
@@ -360,7 +358,7 @@ func (s *Server) Disconnect(reason string) {
 	for _, k := range slices.Clone(s.sockets) {
 		s.push(k, "disconnect", "", 0, map[string]any{"type": "disconnect", "reason": reason, "debug_info": debugInfo(k)})
 		if reason == "warning" {
-			s.after(warningTime, func() { s.hangUp(k) })
+			s.After(warningTime, func() { s.hangUp(k) })
 		} else {
 			s.hangUp(k)
 		}
@@ -437,7 +435,7 @@ func (s *Server) SendFrame(frame json.RawMessage) {
 func (s *Server) Deliver(kind string, payload json.RawMessage, o ...Delivery) {
 	var p map[string]any
 	if err := json.Unmarshal(payload, &p); err != nil {
-		s.fail("payload is not a JSON object: %v", err)
+		s.Failf("payload is not a JSON object: %v", err)
 	}
 	if kind == "" {
 		kind = kindOf(p)

@@ -144,7 +144,7 @@ func (s *Server) show(v *View, user string, push bool) reply {
 	} else {
 		s.views[user] = []*View{v}
 	}
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "view": s.viewWire(v)}
 }
 
@@ -181,7 +181,7 @@ func (s *Server) redraw(old *View, rawView string) reply {
 	}
 	v.ID, v.User, v.Root, v.Previous = old.ID, old.User, old.Root, old.Previous
 	*old = *v
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "view": s.viewWire(old)}
 }
 
@@ -199,7 +199,7 @@ func publishView(s *Server, c *call) reply {
 	}
 	v.User, v.Root = u.ID, v.ID
 	s.homes[u.ID] = v
-	s.bump()
+	s.Bump()
 	return reply{"ok": true, "view": s.viewWire(v)}
 }
 

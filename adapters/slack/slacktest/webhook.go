@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"footnote/adapters/fakeserver"
 )
 
 // Webhook is where HTTP deliveries go. Setting it switches Socket Mode off.
@@ -44,11 +46,7 @@ type Post struct {
 }
 
 // Answer is what the app answered.
-type Answer struct {
-	Status int
-	Header http.Header
-	Body   string
-}
+type Answer = fakeserver.Answer
 
 // Sign is Slack's signature: HMAC-SHA256 over v0:timestamp:body, in hex.
 func Sign(secret string, at time.Time, body []byte) string {
@@ -91,16 +89,7 @@ func (s *Server) Send(ctx context.Context, p Post) (Answer, error) {
 	if p.Change != nil {
 		p.Change(req.Header)
 	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return Answer{}, fmt.Errorf("posting to the app: %w", err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return Answer{}, fmt.Errorf("reading the app's answer: %w", err)
-	}
-	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: string(b)}, nil
+	return s.Do(req)
 }
 
 // EncodeHTTP is the request that carries the payload: JSON for events, a form
@@ -108,12 +97,12 @@ func (s *Server) Send(ctx context.Context, p Post) (Answer, error) {
 func (s *Server) EncodeHTTP(payload json.RawMessage) Post {
 	var p map[string]any
 	if err := json.Unmarshal(payload, &p); err != nil {
-		s.fail("payload is not a JSON object: %v", err)
+		s.Failf("payload is not a JSON object: %v", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.webhook == nil {
-		s.fail("EncodeHTTP without UseHTTP")
+		s.Failf("EncodeHTTP without UseHTTP")
 	}
 	return s.encode(kindOf(p), p)
 }
@@ -147,17 +136,10 @@ func (s *Server) postDelivery(d *delivery, reason string) {
 			h.Set("X-Slack-Retry-Reason", httpReason(reason))
 		}
 	}
-	s.after(ackTime, func() { s.overdue(snd, "http_timeout") })
-	s.spawn(func() {
-		ctx, cancel := context.WithCancel(context.Background())
+	s.After(ackTime, func() { s.overdue(snd, "http_timeout") })
+	s.Spawn(func() {
+		ctx, cancel := s.Context() // the answer may come long after the time-out
 		defer cancel()
-		go func() { // the answer may come long after the time-out
-			select {
-			case <-s.done:
-			case <-ctx.Done():
-			}
-			cancel()
-		}()
 		a, err := s.Send(ctx, p)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -177,7 +159,7 @@ func httpReason(reason string) string {
 func (s *Server) answered(snd *sending, a Answer, err error) {
 	reason := "http_error"
 	switch {
-	case s.closed:
+	case s.Closed:
 		return
 	case errors.Is(err, errRedirects):
 		reason = "too_many_redirects"
@@ -216,7 +198,7 @@ func (s *Server) EncodeEvents(body map[string]any) Post {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.webhook == nil {
-		s.fail("EncodeEvents without UseHTTP")
+		s.Failf("EncodeEvents without UseHTTP")
 	}
 	return s.encode(kindEvents, body)
 }
@@ -227,7 +209,7 @@ func (s *Server) SSLCheck(ctx context.Context) (Answer, error) {
 	w := s.webhook
 	s.mu.Unlock()
 	if w == nil {
-		s.fail("SSLCheck without UseHTTP")
+		s.Failf("SSLCheck without UseHTTP")
 	}
 	return s.Send(ctx, Post{URL: w.Commands, ContentType: formType, Body: []byte("ssl_check=1&token=legacy-verification-token")})
 }
