@@ -282,7 +282,7 @@ func (x *stormy) ask() {
 	if x.random.IntN(10) < 3 {
 		d.Copies, d.CopyDelay = 1+x.random.IntN(2), time.Duration(x.random.IntN(30))*time.Millisecond
 	}
-	text = fmt.Sprintf("%s (%d)", text, len(x.commands))
+	text = fmt.Sprintf("%s %d", text, len(x.commands)) // nothing that a quotation escapes: discordWords looks for it
 	i := x.discord.Command(user, room, "ask", map[string]any{"question": text, "private": x.random.IntN(4) == 0}, d)
 	x.commands = append(x.commands, onDiscord{i, user, room, text})
 }
@@ -398,7 +398,7 @@ func (x *stormy) discordWords(q onDiscord) (answers, told int) {
 	}
 	for _, where := range []string{q.room, x.discord.DMChannel(q.user)} {
 		for _, m := range x.discord.FromBot(where) {
-			if strings.HasPrefix(m.Content, "> "+q.text) {
+			if strings.HasPrefix(m.Content, "> "+q.text+"\n") {
 				count(m)
 			}
 		}
