@@ -77,7 +77,7 @@ func (c *cutter) block(i int) int {
 	case strings.TrimSpace(l) == "":
 		return i + 1
 	case c.isGrid(i):
-		return c.grid(i)
+		return c.table(i, grid)
 	case fenceMark.MatchString(l):
 		return c.code(i)
 	case headingMark.MatchString(l):
@@ -85,7 +85,7 @@ func (c *cutter) block(i int) int {
 		c.last = c.leadIn
 		return i + 1
 	case c.isTable(i):
-		return c.table(i)
+		return c.table(i, markdown)
 	}
 	end := i + 1
 	for end < len(c.lines) && !c.starts(end) {
@@ -111,35 +111,56 @@ func (c *cutter) starts(i int) bool {
 	return strings.TrimSpace(l) == "" || fenceMark.MatchString(l) || headingMark.MatchString(l) || itemMark.MatchString(l) || c.isTable(i) || c.isGrid(i)
 }
 
+// form is a way to write a table.
+type form struct {
+	cells func(line string) []string     // of one row, nil for a line that is none
+	head  func(c *cutter, i int) (n int) // lines of the head that begins at line i, 0: none
+}
+
+var (
+	markdown = form{cells: barCells, head: ruledHead}
+	grid     = form{cells: gridCells, head: firstRow}
+)
+
+// table makes a unit of each row of the table that begins at line i. A head that
+// stands there is shown with every row and names its cells; else the head row of
+// an earlier passage names them; where there is none a row is read as its values.
+func (c *cutter) table(i int, f form) int {
+	head, names := "", f.cells(c.head)
+	if n := f.head(c, i); n > 0 {
+		head, names = c.content[c.lines[i][0]:c.lines[i+n-1][1]]+"\n", f.cells(c.line(i))
+		i += n
+	}
+	for ; f.cells(c.line(i)) != nil; i++ {
+		if ruleRow.MatchString(c.line(i)) {
+			continue
+		}
+		read := row(names, f.cells(c.line(i)))
+		c.add(unit{from: c.lines[i][0], to: c.lines[i][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
+	}
+	return i
+}
+
 func (c *cutter) isTable(i int) bool {
 	l := strings.TrimSpace(c.line(i))
 	return strings.HasPrefix(l, "|") && strings.Count(l, "|") > 1 ||
-		strings.Contains(l, "|") && i+1 < len(c.lines) && strings.Contains(c.line(i+1), "|") && ruleRow.MatchString(c.line(i+1))
+		strings.Contains(l, "|") && strings.Contains(c.line(i+1), "|") && ruleRow.MatchString(c.line(i+1))
 }
 
-// table makes a unit of each row. The head row and its rule are shown with
-// every row; a table cut off from its head has none.
-func (c *cutter) table(i int) int {
-	head, start := "", i
-	if i+1 < len(c.lines) && ruleRow.MatchString(c.line(i+1)) {
-		head, start = c.content[c.lines[i][0]:c.lines[i+1][1]]+"\n", i+2
+// ruledHead is the row above a rule, with the rule.
+func ruledHead(c *cutter, i int) int {
+	if ruleRow.MatchString(c.line(i + 1)) {
+		return 2
 	}
-	names := cells(c.line(i))
-	if head == "" {
-		names = cells(c.head)
+	return 0
+}
+
+// barCells are the cells between bars.
+func barCells(line string) []string {
+	if !strings.Contains(line, "|") {
+		return nil
 	}
-	end := start
-	for ; end < len(c.lines) && strings.Contains(c.line(end), "|"); end++ {
-		if ruleRow.MatchString(c.line(end)) {
-			continue
-		}
-		read := c.line(end)
-		if head != "" || c.head != "" {
-			read = row(names, cells(read))
-		}
-		c.add(unit{from: c.lines[end][0], to: c.lines[end][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
-	}
-	return max(end, i+1)
+	return split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 }
 
 // isGrid reports that rows begin at line i as tables of other formats than
@@ -159,7 +180,16 @@ func (c *cutter) isGrid(i int) bool {
 	return strings.Contains(c.line(i), "\t") || len(gridCells(c.line(i+1))) == len(row) && !ruleRow.MatchString(c.line(i+1))
 }
 
-// gridCells are the cells of such a row, nil if it is none.
+// firstRow names the columns, unless the table begins in an earlier passage; a
+// row that stands alone names nothing.
+func firstRow(c *cutter, i int) int {
+	if gridCells(c.head) == nil && gridCells(c.line(i+1)) != nil {
+		return 1
+	}
+	return 0
+}
+
+// gridCells are the cells between tabs, or where there is none between bars in spaces.
 func gridCells(line string) []string {
 	between := "\t"
 	if !strings.Contains(line, between) {
@@ -168,37 +198,15 @@ func gridCells(line string) []string {
 	if !strings.Contains(line, between) || strings.HasPrefix(strings.TrimSpace(line), "|") {
 		return nil
 	}
-	parts := strings.Split(line, between)
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
+	return split(line, between)
 }
 
-// grid makes a unit of each such row. The first names the columns, unless the
-// table begins in an earlier passage; a row that stands alone names nothing.
-func (c *cutter) grid(i int) int {
-	end := i + 1
-	for end < len(c.lines) && len(gridCells(c.line(end))) > 1 {
-		end++
+func split(row, between string) []string {
+	cells := strings.Split(row, between)
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
 	}
-	head, names, start := "", gridCells(c.head), i
-	if names == nil && end > i+1 {
-		head, names, start = c.content[c.lines[i][0]:c.lines[i][1]]+"\n", gridCells(c.line(i)), i+1
-	}
-	for ; start < end; start++ {
-		read := row(names, gridCells(c.line(start)))
-		c.add(unit{from: c.lines[start][0], to: c.lines[start][1], head: head, kind: cite.Table, context: cite.Plain(c.leadIn), plain: cite.Plain(read)})
-	}
-	return end
-}
-
-func cells(line string) []string {
-	parts := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return parts
+	return cells
 }
 
 // row reads a row as "name: value, name: value".

@@ -81,7 +81,7 @@ func slicesRepeat(s string, n int) (out []string) {
 	return out
 }
 
-func TestCutReadsTableRowsByTheirHead(t *testing.T) {
+func TestCutReadsRowsAfterWhatLeadsToTheTable(t *testing.T) {
 	t.Parallel()
 	us := cut("Targets:\n\n| Reports | Target |\n|--|--|\n| 6 | **40%** |\n", "")
 	if got := us[len(us)-1]; got.plain != "Reports: 6, Target: 40%" || got.context != "Targets:" {
@@ -89,18 +89,52 @@ func TestCutReadsTableRowsByTheirHead(t *testing.T) {
 	}
 }
 
-// A table that began in an earlier passage is read by the head row of that.
-func TestCutReadsRowsByAnEarlierHead(t *testing.T) {
+// A row is read by one rule however its table is written: under the head that
+// stands over it, else under that of an earlier passage, else as its values.
+func TestCutReadsRows(t *testing.T) {
 	t.Parallel()
-	for content, head := range map[string]string{
-		"gasket 41\t123\ngasket 42\t126":   "part\tprice",
-		"gasket 41\t123":                   "part\tprice",
-		"gasket 41 | 123\ngasket 42 | 126": "part | price",
-		"| gasket 41 | 123 |":              "| part | price |",
+	const own, earlier, none = "its own head", "an earlier head", "no head"
+	named, bare := []string{"part: bolt, price: 3", "part: nut"}, []string{"bolt, 3", "nut"}
+	tests := map[string]struct {
+		content, head string
+		want          []string
+	}{
+		"Markdown, " + own:                        {"| part | price |\n|--|--|\n| bolt | **3** |\n| nut | |", "", named},
+		"Markdown, " + own + " before an earlier": {"| part | price |\n|--|--|\n| bolt | 3 |\n| nut | |", "| x | y |", named},
+		"Markdown, " + earlier:                    {"| bolt | 3 |\n| nut | |", "| part | price |", named},
+		"Markdown, " + none:                       {"| bolt | **3** |\n| nut | |", "", bare},
+		"no outer bars, " + own:                   {"part | price\n--|--\nbolt | 3\nnut |", "", named},
+		"tabs, " + own:                            {"part\tprice\nbolt\t3\nnut\t", "", named},
+		"tabs, " + earlier:                        {"bolt\t3\nnut\t", "part\tprice", named},
+		"tabs, one row, " + earlier:               {"bolt\t3", "part\tprice", named[:1]},
+		"tabs, one row, " + none:                  {"bolt\t3", "", bare[:1]},
+		"bars in spaces, " + own:                  {"part | price\nbolt | 3\nnut | ", "", named},
+		"bars in spaces, " + earlier:              {"bolt | 3\nnut | ", "part | price", named},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, u := range cut(tt.content, tt.head) {
+				got = append(got, u.plain)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCutShowsAHeadOnlyWhereItStands(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"| a | b |\n|--|--|\n| 1 | 2 |": "| a | b |\n|--|--|\n",
+		"| 1 | 2 |":                     "",
+		"1\t2":                          "",
 	} {
-		us := cut(content, head)
-		if len(us) == 0 || us[0].plain != "part: gasket 41, price: 123" || us[0].head != "" {
-			t.Errorf("%q under %q: %+v", content, head, us)
+		us := cut(content, "| a | b |")
+		if len(us) != 1 || us[0].head != want {
+			t.Errorf("%q: %+v, want one row with head %q", content, us, want)
 		}
 	}
 }
