@@ -61,8 +61,11 @@ func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Res
 		return refuse("channel_off", sayOff)
 	}
 	answer, err := a.d.Ledger.Answer(ctx, q.Share)
-	if err != nil {
+	if errors.Is(err, ledger.ErrNotFound) {
 		return refuse("not_found", sayOld)
+	}
+	if err != nil {
+		return desk.Result{}, err
 	}
 	aloud := q
 	aloud.Private = false
@@ -74,8 +77,13 @@ func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Res
 		return refuse("not_shared", sayNotShared)
 	}
 	for _, s := range answer.Sources {
-		if _, err := a.d.Open(ctx, who, audience, s); err != nil {
+		_, err := a.d.Open(ctx, who, audience, s)
+		var said *bot.UserError
+		if errors.As(err, &said) {
 			return refuse("not_shared", sayNotShared)
+		}
+		if err != nil {
+			return desk.Result{}, err
 		}
 	}
 	w, err := a.work(ctx, aloud)

@@ -65,7 +65,21 @@ func (a *Adapter) receive(ctx context.Context, q question, key string) {
 	}
 }
 
-const sayTryAgain = "I could not take your question. Please try again in a moment."
+const (
+	sayTryAgain   = "I could not take your question. Please try again in a moment."
+	sayPressAgain = "That did not work. Please try again in a moment."
+)
+
+// missed reports that an answer cannot be read now, and says so: that is not to
+// be taken for one that is gone.
+func (a *Adapter) missed(ctx context.Context, in event.Interaction, err error) bool {
+	if err == nil || errors.Is(err, ledger.ErrNotFound) {
+		return false
+	}
+	a.log.Warn("an answer could not be read", "error", err)
+	a.say(ctx, in, render.Literal(sayPressAgain), false)
+	return true
+}
 
 // press does what a button says, once however often it is delivered.
 func (a *Adapter) press(ctx context.Context, in event.Interaction, act event.Action) {
@@ -94,8 +108,17 @@ func (a *Adapter) press(ctx context.Context, in event.Interaction, act event.Act
 	}
 }
 
+// Times of a press, which together leave some of the 3 s for which its trigger
+// is good: a ledger that does not answer must not keep the word of that away.
+const (
+	noteTime   = 800 * time.Millisecond
+	sourceTime = 1200 * time.Millisecond
+)
+
 // first claims a press.
 func (a *Adapter) first(ctx context.Context, in event.Interaction, act event.Action) bool {
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
 	key := a.key("press", in.Channel, in.MessageTS, in.View, act.ID, in.User, act.TS)
 	if act.TS == "" {
 		key += in.Trigger
@@ -128,7 +151,9 @@ func (a *Adapter) openSource(ctx context.Context, in event.Interaction, id, numb
 	ctx, cancel := context.WithTimeout(ctx, 2800*time.Millisecond) // as long as the trigger is good
 	defer cancel()
 	view, result := render.NoticeView("Source", "This document is not available to you here."), "denied"
-	opened, n, link, err := a.source(ctx, in, id, number)
+	looking, found := context.WithTimeout(ctx, sourceTime)
+	opened, n, link, err := a.source(looking, in, id, number)
+	found()
 	switch {
 	case err == nil:
 		view, result = render.SourceView(n, opened, link), "shown"
@@ -195,6 +220,7 @@ func (a *Adapter) rate(ctx context.Context, in event.Interaction, id string, hel
 	if err != nil {
 		if !errors.Is(err, ledger.ErrNotFound) {
 			a.log.Warn("feedback could not be kept", "error", err)
+			a.say(ctx, in, render.Literal(sayPressAgain), false)
 		}
 		return false
 	}
@@ -212,7 +238,7 @@ func (a *Adapter) human(ctx context.Context, in event.Interaction, id string) {
 	}
 	if err != nil {
 		a.log.Warn("a request for a human could not be kept", "error", err)
-		a.say(ctx, in, render.Literal("That did not work. Please try again in a moment."), false)
+		a.say(ctx, in, render.Literal(sayPressAgain), false)
 		return
 	}
 	if fresh && a.c.HumanChannel != "" {
@@ -231,6 +257,9 @@ func (a *Adapter) human(ctx context.Context, in event.Interaction, id string) {
 // askDirect asks the question of a refusal again, for the presser alone.
 func (a *Adapter) askDirect(ctx context.Context, in event.Interaction, act event.Action) {
 	answer, err := a.d.Ledger.Answer(ctx, act.Value)
+	if a.missed(ctx, in, err) {
+		return
+	}
 	if err != nil || answer.Question == "" {
 		a.say(ctx, in, render.Literal("I no longer have that question. Please write it to me in a direct message."), false)
 		return
@@ -248,6 +277,9 @@ func (a *Adapter) askDirect(ctx context.Context, in event.Interaction, act event
 // its sources.
 func (a *Adapter) askShare(ctx context.Context, in event.Interaction, act event.Action) {
 	answer, err := a.d.Ledger.Answer(ctx, act.Value)
+	if a.missed(ctx, in, err) {
+		return
+	}
 	var ref posted
 	if err != nil || json.Unmarshal(answer.Message, &ref) != nil || ref.Target == nil || answer.Asker != a.key(in.User) {
 		return
@@ -280,12 +312,20 @@ func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Res
 		return refuse("not_shared", sayNotShared)
 	}
 	answer, err := a.d.Ledger.Answer(ctx, q.Answer)
-	if err != nil {
+	if errors.Is(err, ledger.ErrNotFound) {
 		return refuse("not_found", "I no longer have that answer. Please ask again.")
 	}
+	if err != nil {
+		return desk.Result{}, false, err
+	}
 	for _, s := range answer.Sources {
-		if _, err := a.d.Bot.Open(ctx, who, audience, s.Document, s.Revision, s.From, s.To); err != nil {
+		_, err := a.d.Bot.Open(ctx, who, audience, s.Document, s.Revision, s.From, s.To)
+		var said *bot.UserError
+		if errors.As(err, &said) {
 			return refuse("not_shared", sayNotShared)
+		}
+		if err != nil {
+			return desk.Result{}, false, err
 		}
 	}
 	p := place{channel: q.Channel, thread: q.Thread, audience: audience, room: true}

@@ -143,9 +143,13 @@ func (a *Adapter) onMessage(ctx context.Context, c event.Callback) error {
 		m.Files = m.Files && !(a.takes() && m.Surface == "im") // they are spoken of apart
 		return a.ask(ctx, c, m, "answer")
 	case event.FollowUp:
-		if a.channel(m.Channel).FollowUps && a.goesOn(ctx, m) {
-			return a.ask(ctx, c, m, "answer")
+		if !a.channel(m.Channel).FollowUps {
+			return nil
 		}
+		if on, err := a.goesOn(ctx, m); !on || err != nil {
+			return err
+		}
+		return a.ask(ctx, c, m, "answer")
 	case event.Edit:
 		return a.ask(ctx, c, *m.Changed, "edit "+m.TS)
 	case event.Deletion:
@@ -331,13 +335,17 @@ func (m *memory) answered(channel, thread, user string, now time.Time) {
 
 // goesOn reports that a person goes on in a thread where the bot answered that
 // person, this replica or another. Of another's answers that to the thread's
-// own question counts.
-func (a *Adapter) goesOn(ctx context.Context, m event.Message) bool {
+// own question counts. An error says that it cannot be known now: Slack must
+// send the message again.
+func (a *Adapter) goesOn(ctx context.Context, m event.Message) (bool, error) {
 	if a.memory.follows(m.Channel, m.Thread, m.User, a.now(), a.c.FollowFor) {
-		return true
+		return true, nil
 	}
 	first, err := a.d.Ledger.AnswerTo(ctx, a.key(m.Channel, m.Thread, "answer"))
-	return err == nil && first.Asker == a.key(m.User) && a.now().Sub(first.At) <= a.c.FollowFor
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && first.Asker == a.key(m.User) && a.now().Sub(first.At) <= a.c.FollowFor, err
 }
 
 // follows is that of this process.

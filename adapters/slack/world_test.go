@@ -175,6 +175,7 @@ type program struct {
 	logs    *syncBuffer
 	now     func() time.Time
 	after   func(time.Duration) <-chan time.Time
+	away    *away // nil: the ledger always answers
 
 	adapter *slack.Adapter
 	desk    *desk.Desk
@@ -258,6 +259,9 @@ func (p *program) run() {
 		p.t.Fatal(err)
 	}
 	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources, Standing: board{}}
+	if p.away != nil {
+		p.away.Store, deps.Ledger = p.ledger, p.away
+	}
 	notices := p.shelf(&deps)
 	p.adapter, err = slack.New(p.c, deps)
 	if err != nil {
