@@ -318,8 +318,9 @@ func TestRedis_ReplicasOnDiscord(t *testing.T) {
 }
 
 // seldom are commands of what the test does not come to: deleting generations and
-// what is past its age, documents and workers that take long, and what goes wrong.
-var seldom = []string{"unlink", "scan", "ft.dropindex", "ft.config|get", "zcount", "zscore", "zrange", "hsetnx", "discard", "unsubscribe", "auth", "pexpire", "xclaim", "xgroup|delconsumer"}
+// what is past its age, documents and workers that take long, replicas, and what
+// goes wrong.
+var seldom = []string{"unlink", "scan", "ft.dropindex", "ft.config|get", "zcount", "zscore", "zrange", "hsetnx", "discard", "unsubscribe", "auth", "pexpire", "xclaim", "xgroup|delconsumer", "wait"}
 
 // The program works with the rights of deploy/redis/users.acl, uses each command
 // that they allow, and can do nothing else.

@@ -1,10 +1,14 @@
 package redislink
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -22,23 +26,64 @@ type Finding struct {
 // the one that all tests run against.
 const engine = 21000
 
-// Check looks at the server: versions, the Query Engine's policies, whether it
-// keeps its data, and what it does when its memory is full.
-func (l *Link) Check(ctx context.Context) []Finding {
+// Check looks at the server: versions, its role, whether it keeps its data, what
+// it does when its memory is full, the Query Engine's policies, and whether the
+// user has the rights that are needed for keys that begin with the prefix.
+func (l *Link) Check(ctx context.Context, prefix string) []Finding {
 	info, err := l.Info(ctx, "server", "memory", "persistence", "replication", "cluster").Result()
 	if denied(err) {
-		return []Finding{{Doubt: true, What: "the user may not ask the server about itself", Do: "allow it INFO: see deploy/redis"}}
+		return append([]Finding{{Doubt: true, What: "the user may not ask the server about itself", Do: "allow it INFO: see deploy/redis"}}, l.rights(ctx, prefix)...)
 	}
 	if err != nil {
-		return []Finding{{Bad: true, What: fmt.Sprintf("%s does not answer: %v", l.where, err), Do: "check that it runs, its address (redis.url), user and password"}}
+		do := cmp.Or(l.Remedy(ctx, err), "check that it runs, its address (redis.url), user and password")
+		return []Finding{{Bad: true, What: fmt.Sprintf("%s does not answer: %v", l.where, err), Do: do}}
 	}
 	facts := parse(info)
 	out := []Finding{{What: fmt.Sprintf("%s is Redis %s, %s", l.where, facts["redis_version"], facts["redis_mode"])}}
-	if facts["redis_mode"] == "cluster" && !strings.HasSuffix(l.where, "(cluster)") {
-		out = append(out, Finding{Bad: true, What: "it is a node of a cluster, and asked as if it were all of it", Do: "add ?cluster=true to redis.url"})
+	if facts["loading"] == "1" {
+		return append(out, Finding{Bad: true, What: "it reads its data, for about " + facts["loading_eta_seconds"] + " seconds more", Do: "wait"})
 	}
-	out = append(out, role(facts), memory(facts), persistence(facts))
-	return append(out, l.engine(ctx)...)
+	if clustered(facts) {
+		return append(out, Finding{Bad: true, What: "it is a node of a cluster", Do: errCluster.Error()})
+	}
+	out = append(out, l.encryption())
+	out = append(out, l.role(facts)...)
+	out = append(out, memory(facts), persistence(facts))
+	out = append(out, l.engine(ctx)...)
+	return append(out, l.rights(ctx, prefix)...)
+}
+
+// Usable says why the server cannot be used at all, before anything is asked of
+// it: it is part of a cluster, or speaks otherwise than its address says.
+func (l *Link) Usable(ctx context.Context) error {
+	const doing = "asking the server what it is"
+	info, err := l.Info(ctx, "cluster").Result()
+	switch {
+	case err == nil && clustered(parse(info)):
+		return fmt.Errorf("it is a node of a cluster: %w", errCluster)
+	case err == nil || denied(err):
+		return nil
+	}
+	if remedy(err) == "" {
+		if do := l.mismatch(ctx); do != "" {
+			return fmt.Errorf("%s: %v: %s", doing, err, do) // not what waiting mends
+		}
+	}
+	return Failed(doing, err)
+}
+
+func clustered(facts map[string]string) bool { return facts["cluster_enabled"] == "1" }
+
+// encryption says whether others can read what goes over the network.
+func (l *Link) encryption() Finding {
+	if l.secure {
+		return Finding{What: "the connection is encrypted (TLS)"}
+	}
+	host, _, _ := net.SplitHostPort(l.address)
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return Finding{What: "the connection is not encrypted, and stays on this machine"}
+	}
+	return Finding{Doubt: true, What: "the connection is not encrypted: whoever is on the way reads documents and the password", Do: "give the server a certificate and write rediss:// in redis.url, or keep the network between to yourself"}
 }
 
 // parse reads the lines "name:value" of INFO.
@@ -54,11 +99,48 @@ func parse(info string) map[string]string {
 
 func denied(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOPERM") }
 
-func role(facts map[string]string) Finding {
+// behind is how many seconds a replica may not be heard of.
+const behind = 10
+
+func (l *Link) role(facts map[string]string) []Finding {
 	if r := facts["role"]; r != "master" {
-		return Finding{Bad: true, What: "it is a " + r + ", which takes no writes", Do: "set redis.url to the master, or to the Sentinels with ?master_name="}
+		return []Finding{{Bad: true, What: fmt.Sprintf("it is a replica of %s:%s, which takes no writes", facts["master_host"], facts["master_port"]), Do: "set redis.url to the master, or to the Sentinels with ?master_name=NAME"}}
 	}
-	return Finding{What: "it takes writes"}
+	n, _ := strconv.Atoi(facts["connected_slaves"])
+	switch {
+	case n == 0 && strings.Contains(l.where, "(master "):
+		return []Finding{{Doubt: true, What: "it takes writes, and has no replica: nothing can take its place", Do: "start one, with the Query Engine"}}
+	case n == 0:
+		return []Finding{{What: "it takes writes, and has no replica"}}
+	}
+	out := []Finding{{What: fmt.Sprintf("it takes writes, and has %d replica(s)", n)}}
+	for i := range n {
+		if late := lagging(facts["slave"+strconv.Itoa(i)]); late != "" {
+			out = append(out, Finding{Doubt: true, What: late + ": should it take over, the latest questions and documents are lost", Do: "check that replica and the network between"})
+		}
+	}
+	if _, set := facts["min_slaves_good_slaves"]; !set {
+		out = append(out, Finding{Doubt: true, What: "it takes writes also when it is cut off from its replicas: when one of them has taken over, those are lost", Do: "CONFIG SET min-replicas-to-write 1, and in the configuration of all of them"})
+	}
+	return out
+}
+
+// lagging says what is wrong with a replica as INFO describes it, "" nothing.
+func lagging(s string) string {
+	fields := map[string]string{}
+	for pair := range strings.SplitSeq(s, ",") {
+		k, v, _ := strings.Cut(pair, "=")
+		fields[k] = v
+	}
+	name := "the replica " + fields["ip"] + ":" + fields["port"]
+	lag, err := strconv.Atoi(fields["lag"])
+	switch {
+	case fields["state"] != "online":
+		return name + " is not ready (" + fields["state"] + ")"
+	case err != nil || lag > behind:
+		return name + " has not been heard of for " + fields["lag"] + " seconds"
+	}
+	return ""
 }
 
 func memory(facts map[string]string) Finding {
@@ -67,8 +149,15 @@ func memory(facts map[string]string) Finding {
 	if p != "noeviction" {
 		return Finding{Bad: true, What: what + ": when memory is full it would throw documents and questions away", Do: "CONFIG SET maxmemory-policy noeviction, and in the server's configuration"}
 	}
+	used, _ := strconv.ParseFloat(facts["used_memory"], 64)
+	if most, _ := strconv.ParseFloat(facts["maxmemory"], 64); most > 0 && used > full*most {
+		return Finding{Doubt: true, What: what + ": when it is full, nothing can be written any more", Do: "raise maxmemory, or drop generations that are no longer needed (footnote index list)"}
+	}
 	return Finding{What: what}
 }
+
+// full is the part of the memory's limit from which on it is close.
+const full = .9
 
 func persistence(facts map[string]string) Finding {
 	if facts["aof_enabled"] != "1" {
@@ -76,6 +165,9 @@ func persistence(facts map[string]string) Finding {
 	}
 	if s := facts["aof_last_write_status"]; s != "ok" && s != "" {
 		return Finding{Bad: true, What: "its last write to the log failed: " + s, Do: "check the server's disk"}
+	}
+	if s := facts["aof_last_bgrewrite_status"]; s != "ok" && s != "" {
+		return Finding{Doubt: true, What: "its log of writes (AOF) could not be made shorter: " + s, Do: "check the server's disk and memory: its own log says why"}
 	}
 	return Finding{What: "it keeps a log of writes (AOF)"}
 }
@@ -96,7 +188,21 @@ func (l *Link) engine(ctx context.Context) []Finding {
 	if version < engine {
 		out[0].Do = fmt.Sprintf("use %d.%d or later", engine/10000, engine/100%100)
 	}
-	return append(out, l.policies(ctx)...)
+	return append(append(out, l.policies(ctx)...), l.hybrid(ctx)...)
+}
+
+// hybrid says whether the engine fuses both legs of a search. Nothing here asks
+// it to: fusion is the same on every index.
+func (l *Link) hybrid(ctx context.Context) []Finding {
+	// A command without arguments is refused whether or not it is there.
+	err := l.Do(ctx, "FT.HYBRID").Err()
+	if _, ok := errors.AsType[redis.Error](err); !ok {
+		return nil
+	}
+	if strings.Contains(err.Error(), "unknown command") {
+		return []Finding{{What: "it has no FT.HYBRID (Redis 8.4), which footnote does not need"}}
+	}
+	return []Finding{{What: "it has FT.HYBRID, which footnote does not need"}}
 }
 
 // version is that of the module "search", 0 if there is none.
@@ -128,7 +234,7 @@ func (l *Link) version(ctx context.Context) (int64, error) {
 // policies says what the Query Engine does when a query takes too long.
 func (l *Link) policies(ctx context.Context) []Finding {
 	found := map[string]string{}
-	for _, name := range []string{"ON_TIMEOUT", "TIMEOUT", "DEFAULT_DIALECT"} {
+	for _, name := range []string{"ON_TIMEOUT", "TIMEOUT", "DEFAULT_DIALECT", "FORK_GC_CLEAN_THRESHOLD", "FORK_GC_RUN_INTERVAL"} {
 		values, err := l.Do(ctx, "FT.CONFIG", "GET", name).Result()
 		if err != nil {
 			return []Finding{{Doubt: true, What: fmt.Sprintf("the Query Engine's settings cannot be read: %v", err)}}

@@ -1,5 +1,5 @@
-// Package redislink connects to a Redis: one server, a master that Sentinels
-// name, or a cluster.
+// Package redislink connects to a Redis: one server, or the master that
+// Sentinels name.
 //
 // Its one idea: a Redis that is unwell costs nobody more than a moment. Every
 // command has a deadline with its repetitions, and after a few failures in a
@@ -12,7 +12,22 @@
 //	redis://HOST:PORT/0                      one server
 //	rediss://HOST:PORT/0                     the same by TLS
 //	redis://HOST:26379?master_name=NAME      Sentinels; more of them by addr=HOST:PORT
-//	redis://HOST:6379?cluster=true           a cluster; more seeds by addr=HOST:PORT
+//
+// Names in certificates are those of the address; what Sentinels name, a master
+// or another Sentinel, needs one for the name or number that they give.
+//
+// Failover: replicas follow with index and alias (FT.CREATE, FT.ALIASUPDATE and
+// FT.DROPINDEX replicate). Commands fail as unavailable from the master's end
+// until the Sentinels name another, and go on by themselves then. Replication is
+// asynchronous: what a replica had not yet when it took over is gone, though
+// acknowledged, always the latest writes and never one out of the middle.
+//
+// A cluster is refused. Measured with Redis 8.2.3 and the engine 2.10.5: an index
+// is on the shard of its name's slot, and when that slot moves to another shard
+// its keys do, and it does not: searches say that there is no such index. An
+// alias and its index must share a slot. Engines that ask all shards (Redis 8)
+// do not search within transactions, on which a search relies to see one state.
+// One shard would hold the index anyway: a master with replicas does as much.
 //
 // It knows no keys and keeps nothing.
 package redislink
@@ -21,13 +36,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +57,10 @@ type Options struct {
 	URL      string // see the package comment
 	Username string // instead of the one in URL
 	Password string // likewise
+
+	SentinelUsername string // of the Sentinels, where they ask for one
+	SentinelPassword string
+
 	CAFile   string // certificates that the server's must come from; "" the system's
 	CertFile string // our certificate, and its key, where the server asks for one
 	KeyFile  string
@@ -69,6 +86,8 @@ type Link struct {
 
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	where   string
+	address string // host:port of the server, or of the first Sentinel
+	secure  bool   // by TLS
 }
 
 // Open makes a link. It sends nothing yet: a server that is down is found by
@@ -78,11 +97,19 @@ func Open(o Options) (*Link, error) {
 	o.Trip = cmp.Or(o.Trip, 5)
 	o.Probe = cmp.Or(o.Probe, 500*time.Millisecond)
 	silent()
-	client, where, err := o.client()
+	u, err := o.parse()
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{UniversalClient: client, where: where}
+	client, err := o.client(u)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{UniversalClient: client, where: u.Scheme + "://" + u.Host, secure: u.Scheme == "rediss"}
+	l.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
+	if name := u.Query().Get("master_name"); name != "" {
+		l.where += " (master " + name + ")"
+	}
 	l.breaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:      o.Probe,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.Trip },
@@ -106,33 +133,32 @@ func (l *Link) Where() string { return l.where }
 // Open reports that nothing is sent now.
 func (l *Link) Open() bool { return l.breaker.State() == gobreaker.StateOpen }
 
-// client makes the client that the address asks for.
-func (o Options) client() (redis.UniversalClient, string, error) {
+// errCluster says why a cluster is refused.
+var errCluster = errors.New("a cluster cannot hold the index: it lies on one shard, and does not move with its slot; " +
+	"use one server, or a master with replicas and Sentinels (?master_name=NAME)")
+
+// parse reads the address.
+func (o Options) parse() (*url.URL, error) {
 	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
-		return nil, "", errors.New("the address of Redis must be redis://HOST:PORT, or rediss:// for TLS")
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss":
+		return nil, errors.New("the address of Redis must be redis://HOST:PORT, or rediss:// for TLS")
+	case u.Query().Has("cluster"):
+		return nil, errCluster
 	}
+	return u, nil
+}
+
+// client makes the client that the address asks for.
+func (o Options) client(u *url.URL) (redis.UniversalClient, error) {
 	secure, err := o.tls(u)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	q := u.Query()
-	cluster := q.Get("cluster") == "true"
-	q.Del("cluster")
-	u.RawQuery = q.Encode()
-	where := u.Scheme + "://" + u.Host
-	switch {
-	case cluster && q.Has("master_name"):
-		return nil, "", errors.New("the address of Redis names a master and says cluster=true: it can be one of them")
-	case cluster:
-		c, err := o.cluster(u.String(), secure)
-		return c, where + " (cluster)", err
-	case q.Has("master_name"):
-		c, err := o.sentinel(u.String(), secure)
-		return c, where + " (master " + q.Get("master_name") + ")", err
+	if u.Query().Has("master_name") {
+		return o.sentinel(u.String(), secure)
 	}
-	c, err := o.single(u.String(), secure)
-	return c, where, err
+	return o.single(u.String(), secure)
 }
 
 // quiet turns off a protocol of hosted servers that nothing here needs.
@@ -156,55 +182,16 @@ func (o Options) sentinel(at string, secure *tls.Config) (redis.UniversalClient,
 		return nil, wrong(err)
 	}
 	c.Username, c.Password, c.TLSConfig = cmp.Or(o.Username, c.Username), cmp.Or(o.Password, c.Password), secure
+	c.SentinelUsername, c.SentinelPassword = o.SentinelUsername, o.SentinelPassword
 	c.Protocol, c.ContextTimeoutEnabled = 3, true
 	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.MaxRetries = o.Deadline, o.Deadline, o.Deadline, 2
 	c.DialerRetries = 1
 	return redis.NewFailoverClient(c), nil
 }
 
-func (o Options) cluster(at string, secure *tls.Config) (redis.UniversalClient, error) {
-	c, err := redis.ParseClusterURL(at)
-	if err != nil {
-		return nil, wrong(err)
-	}
-	c.Username, c.Password, c.TLSConfig = cmp.Or(o.Username, c.Username), cmp.Or(o.Password, c.Password), secure
-	c.Protocol, c.ContextTimeoutEnabled, c.MaintNotificationsConfig = 3, true, quiet
-	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.MaxRedirects = o.Deadline, o.Deadline, o.Deadline, 3
-	return redis.NewClusterClient(c), nil
-}
-
 // wrong drops what a parser says of the address: it may quote the password.
 func wrong(error) error {
-	return errors.New("the address of Redis has a part that is not understood: redis://HOST:PORT/0, and after ? only master_name, cluster and addr")
-}
-
-// tls is the TLS configuration that the address and the files ask for, nil for
-// none.
-func (o Options) tls(u *url.URL) (*tls.Config, error) {
-	if u.Scheme != "rediss" {
-		if o.CAFile+o.CertFile+o.KeyFile != "" {
-			return nil, errors.New("certificates are set for Redis, but its address begins with redis://: write rediss://")
-		}
-		return nil, nil
-	}
-	c := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the certificates for Redis: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM form", o.CAFile)
-		}
-	}
-	if o.CertFile != "" || o.KeyFile != "" {
-		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading our certificate for Redis: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return errors.New("the address of Redis has a part that is not understood: redis://HOST:PORT/0, and after ? only master_name and addr")
 }
 
 // hook puts the breaker and the deadline around every command.
@@ -213,8 +200,19 @@ type hook struct {
 	deadline time.Duration
 }
 
-// DialHook changes nothing.
-func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+// DialHook keeps a Sentinel's "there is no such master" from looking like "there
+// is no such key".
+func (h hook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := next(ctx, network, address)
+		if errors.Is(err, redis.Nil) {
+			err = errNoMaster
+		}
+		return c, err
+	}
+}
+
+var errNoMaster = errors.New("the Sentinels know no master of this name")
 
 // ProcessHook is for single commands.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -311,17 +309,24 @@ func Unavailable(err error) bool {
 		}
 		return false
 	}
+	if _, alert := refusedTLS(err); alert {
+		return false
+	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// Failed says what was being done when the client gave an error, and, by
-// retrieval.ErrUnavailable, whether trying again can help. nil stays nil.
+// Failed says what was being done when the client gave an error, what to do if
+// that is known, and, by retrieval.ErrUnavailable, whether trying again can help.
+// nil stays nil.
 func Failed(doing string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case Unavailable(err):
+	}
+	if do := remedy(err); do != "" {
+		err = fmt.Errorf("%w: %s", err, do)
+	}
+	if Unavailable(err) {
 		return fmt.Errorf("%s: %w: %w", doing, retrieval.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

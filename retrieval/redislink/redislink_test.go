@@ -32,8 +32,7 @@ func TestAddresses(t *testing.T) {
 		"one server":              {o: redislink.Options{URL: "redis://cache:6379/2"}, where: "redis://cache:6379"},
 		"secrets are not shown":   {o: redislink.Options{URL: "rediss://bot:hunter2@cache:6379"}, where: "rediss://cache:6379"},
 		"sentinels":               {o: redislink.Options{URL: "redis://s1:26379?master_name=main&addr=s2:26379"}, where: "redis://s1:26379 (master main)"},
-		"cluster":                 {o: redislink.Options{URL: "redis://n1:6379?cluster=true&addr=n2:6379"}, where: "redis://n1:6379 (cluster)"},
-		"cluster with a master":   {o: redislink.Options{URL: "redis://n1?cluster=true&master_name=m"}, says: "one of them"},
+		"cluster":                 {o: redislink.Options{URL: "redis://n1:6379?cluster=true&addr=n2:6379"}, says: "cluster cannot hold the index"},
 		"nothing":                 {says: "redis://HOST:PORT"},
 		"another scheme":          {o: redislink.Options{URL: "http://cache:6379"}, says: "redis://HOST:PORT"},
 		"no host":                 {o: redislink.Options{URL: "redis:///0"}, says: "redis://HOST:PORT"},
@@ -196,20 +195,22 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
+// bad are the findings with which something is wrong.
+func bad(fs []redislink.Finding) (out []string) {
+	for _, f := range fs {
+		if f.Bad || f.Doubt {
+			out = append(out, f.What+" -> "+f.Do)
+		}
+	}
+	return out
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	bad := func(fs []redislink.Finding) (out []string) {
-		for _, f := range fs {
-			if f.Bad || f.Doubt {
-				out = append(out, f.What+" -> "+f.Do)
-			}
-		}
-		return out
-	}
 	ctx := context.Background()
 	good := redistest.New(t, t.TempDir())
 	l := open(t, redislink.Options{URL: "redis://" + good.Address})
-	if found := bad(l.Check(ctx)); len(found) > 0 {
+	if found := bad(l.Check(ctx, "footnote")); len(found) > 0 {
 		t.Errorf("a server as make redis starts it: %q", found)
 	}
 	for name, c := range map[string]struct {
@@ -228,14 +229,14 @@ func TestCheck(t *testing.T) {
 			if err := l.Do(ctx, c.set...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if found := strings.Join(bad(l.Check(ctx)), "\n"); !strings.Contains(found, c.says) {
+			if found := strings.Join(bad(l.Check(ctx, "footnote")), "\n"); !strings.Contains(found, c.says) {
 				t.Errorf("found %q, want something of %q", found, c.says)
 			}
 		})
 	}
 	t.Run("not there", func(t *testing.T) {
 		t.Parallel()
-		if found := bad(open(t, redislink.Options{URL: "redis://127.0.0.1:1"}).Check(ctx)); len(found) != 1 || !strings.Contains(found[0], "redis.url") {
+		if found := bad(open(t, redislink.Options{URL: "redis://127.0.0.1:1"}).Check(ctx, "footnote")); len(found) != 1 || !strings.Contains(found[0], "redis.url") {
 			t.Errorf("found %q", found)
 		}
 	})
@@ -272,33 +273,3 @@ func TestDiscardedTransactions(t *testing.T) {
 		})
 	}
 }
-
-// A node of a cluster that is asked as if it were all of it: what it refuses may
-// be had elsewhere, and the operator is told.
-func TestNodeOfACluster(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := redistest.New(t, t.TempDir(), redistest.WithoutEngine, "--cluster-enabled", "yes")
-	l := open(t, redislink.Options{URL: "redis://" + s.Address})
-	if err := l.Get(ctx, "key").Err(); err == nil || !redislink.Unavailable(err) {
-		t.Errorf("without slots it gives %v", err)
-	}
-	found := false
-	for _, f := range l.Check(ctx) {
-		found = found || f.Bad && strings.Contains(f.Do, "cluster=true")
-	}
-	if !found {
-		t.Error("the operator is not told")
-	}
-	for _, answer := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381"} {
-		if !redislink.Unavailable(answered(answer)) {
-			t.Errorf("%s is for good", answer)
-		}
-	}
-}
-
-// answered is an answer of the server.
-type answered string
-
-func (a answered) Error() string { return string(a) }
-func (answered) RedisError()     {}

@@ -22,8 +22,8 @@
 // Leases are by the replicas' clocks, which must agree to within seconds. They
 // outlive a process: what a killed one held is taken over when its lease ends.
 //
-// Durable means: acknowledged by the server, and on its disk before a message is
-// posted. With appendfsync everysec the loss of power may take the last second,
+// Durable means: acknowledged by the server, and on its disk and at a replica, if
+// it has one, before a message is posted. With appendfsync everysec the loss of power may take the last second,
 // and the end of its process what it held back while a slow disk wrote; so may a replica that takes over and was behind.
 // Restore gives a question back by whoever holds it. An end that is lost is
 // looked for again by whoever takes the question over, if it had begun to post.
@@ -36,6 +36,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,13 +124,18 @@ func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *r
 // most while that keeps up.
 const diskTime = 1200 * time.Millisecond
 
-// onDisk waits until the writes of a connection are on the server's disk. It is
-// for what must not be lost with the server's process: that a message is about
-// to be posted. With appendfsync everysec an acknowledged write may still be in
-// the process while the disk is busy, and whoever took over would post the
-// message again. A server without a log of writes, or older than WAITAOF, keeps nothing anyway.
+// onDisk waits until the writes of a connection are on the server's disk, and at
+// a replica where one follows. It is for what must not be lost with the server's
+// process or its machine: that a message is about to be posted. With appendfsync
+// everysec an acknowledged write may still be in the process while the disk is
+// busy, and a replica may not have it yet; whoever took over would post the
+// message again. What cannot be had in time is done without: a server without a
+// log of writes, or older than WAITAOF, keeps nothing anyway.
 func onDisk(ctx context.Context, tx *redis.Tx) {
 	_ = tx.Do(ctx, "WAITAOF", 1, 0, diskTime.Milliseconds()).Err()
+	if about, err := tx.Info(ctx, "replication").Result(); err == nil && strings.Contains(about, ",state=online,") {
+		_ = tx.Do(ctx, "WAIT", 1, diskTime.Milliseconds()).Err()
+	}
 }
 
 const (

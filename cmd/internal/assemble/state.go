@@ -79,6 +79,9 @@ func openShared(ctx context.Context, c config.Config) (s *State, err error) {
 }
 
 func openIndex(ctx context.Context, c config.Config, l *redislink.Link, timeout time.Duration) (Store, error) {
+	if err := l.Usable(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.Where(), err)
+	}
 	s, err := redisindex.Open(ctx, l, redisindex.Options{Prefix: c.Redis.Prefix, HNSW: c.Redis.Vectors == "hnsw", Timeout: timeout})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.Where(), err)
@@ -91,6 +94,7 @@ func OpenLink(c config.Config, deadline time.Duration) (*redislink.Link, error) 
 	r := c.Redis
 	l, err := redislink.Open(redislink.Options{
 		URL: r.URL, Username: r.Username.Reveal(), Password: r.Password.Reveal(),
+		SentinelUsername: r.SentinelUsername.Reveal(), SentinelPassword: r.SentinelPassword.Reveal(),
 		CAFile: r.CAFile, CertFile: r.CertFile, KeyFile: r.KeyFile, Deadline: deadline,
 	})
 	if err != nil {
@@ -145,8 +149,11 @@ func (s *State) directory() string {
 // Alone reports that this process holds the data directory.
 func (s *State) Alone() bool { return s.own == "" }
 
+// Prefix is the beginning of all keys of the Redis.
+func Prefix(c config.Config) string { return cmp.Or(c.Redis.Prefix, "footnote") }
+
 // key names a key of the Redis.
-func key(c config.Config, name string) string { return cmp.Or(c.Redis.Prefix, "footnote") + ":" + name }
+func key(c config.Config, name string) string { return Prefix(c) + ":" + name }
 
 // ViewerKey is the key of the viewer's links. Replicas have one, so that each
 // opens the links that another showed.

@@ -233,7 +233,7 @@ func checkRedis(ctx context.Context, c config.Config) []finding {
 	}
 	defer func() { _ = l.Close() }() // nothing is written
 	var out []finding
-	for _, f := range l.Check(ctx) {
+	for _, f := range l.Check(ctx, assemble.Prefix(c)) {
 		state := good
 		switch {
 		case f.Bad:

@@ -130,7 +130,7 @@ const (
 	discordPublicKey   = "FOOTNOTE_DISCORD_PUBLIC_KEY"
 )
 
-var secrets = []string{slackBotToken, slackAppToken, slackSigningSecret, discordToken, discordPublicKey, chatKey, documentPasswords, redisUsername, redisPassword}
+var secrets = []string{slackBotToken, slackAppToken, slackSigningSecret, discordToken, discordPublicKey, chatKey, documentPasswords, redisUsername, redisPassword, sentinelUsername, sentinelPassword}
 
 // Platforms are the chat platforms that are configured; nil ones are not.
 type Platforms struct {

@@ -24,7 +24,9 @@ type Redis struct {
 	KeyFile  string
 	Vectors  string // flat (""), hnsw
 
-	Username, Password Secret // of the environment alone
+	// Of the environment alone.
+	Username, Password                 Secret
+	SentinelUsername, SentinelPassword Secret // where the Sentinels ask for one
 }
 
 // Variables of the user of Redis; like secrets they come from the environment
@@ -32,9 +34,12 @@ type Redis struct {
 const (
 	redisUsername = "FOOTNOTE_REDIS_USERNAME"
 	redisPassword = "FOOTNOTE_REDIS_PASSWORD"
+
+	sentinelUsername = "FOOTNOTE_REDIS_SENTINEL_USERNAME"
+	sentinelPassword = "FOOTNOTE_REDIS_SENTINEL_PASSWORD"
 )
 
-const aRedis = "redis://HOST:PORT, rediss:// for TLS, with ?master_name=NAME for Sentinels or ?cluster=true for a cluster"
+const aRedis = "redis://HOST:PORT, rediss:// for TLS, with ?master_name=NAME for Sentinels"
 
 var redisPrefix = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,99}$`).MatchString
 
@@ -59,11 +64,13 @@ func redisAddress(at string, to *string) setting {
 			return fmt.Errorf("it is no address of a Redis")
 		case u.User != nil:
 			return fmt.Errorf("it holds a user or a password: set %s and %s instead", redisUsername, redisPassword)
+		case u.Query().Has("cluster"):
+			return fmt.Errorf("it names a cluster, which cannot hold the index: see Redis in README.md")
 		case strings.Trim(u.Path, "/") != "" && strings.Trim(u.Path, "/") != "0":
 			return fmt.Errorf("it names a database: the Query Engine works in database 0 only")
 		}
 		for name := range u.Query() {
-			if !slices.Contains([]string{"master_name", "cluster", "addr"}, name) {
+			if !slices.Contains([]string{"master_name", "addr"}, name) {
 				return fmt.Errorf("its part %q is not known", name)
 			}
 		}
@@ -98,7 +105,10 @@ func (c *Config) chooseRedis(flag string, env Lookup, p *Problems) {
 		p.add("redis.url", "is not set, and index is redis", aRedis)
 	}
 	c.Redis.checkFiles(p)
-	for name, to := range map[string]*Secret{redisUsername: &c.Redis.Username, redisPassword: &c.Redis.Password} {
+	for name, to := range map[string]*Secret{
+		redisUsername: &c.Redis.Username, redisPassword: &c.Redis.Password,
+		sentinelUsername: &c.Redis.SentinelUsername, sentinelPassword: &c.Redis.SentinelPassword,
+	} {
 		var err error
 		if *to, err = LookupSecret(name, env); err != nil {
 			p.add(name, err.Error(), "a secret, or "+name+"_FILE with the path of a file that holds one")
@@ -106,6 +116,9 @@ func (c *Config) chooseRedis(flag string, env Lookup, p *Problems) {
 	}
 	if !c.Redis.Username.IsZero() && c.Redis.Password.IsZero() {
 		p.add(redisPassword, "is not set, and "+redisUsername+" is", "the password of the user")
+	}
+	if !c.Redis.SentinelUsername.IsZero() && c.Redis.SentinelPassword.IsZero() {
+		p.add(sentinelPassword, "is not set, and "+sentinelUsername+" is", "the password of the user")
 	}
 }
 

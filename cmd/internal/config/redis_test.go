@@ -29,6 +29,7 @@ func TestRedis(t *testing.T) {
 		{name: "another index", yaml: "index: elsewhere", problems: []string{`"elsewhere" is not known`}},
 		{name: "an address of something else", flag: "http://cache", problems: []string{"--redis: it is no address"}},
 		{name: "a password in the address", yaml: "redis: {url: 'redis://bot:hunter2@cache'}", problems: []string{"FOOTNOTE_REDIS_PASSWORD"}},
+		{name: "a cluster", yaml: "redis: {url: 'redis://cache?cluster=true'}", problems: []string{"a cluster, which cannot hold the index"}},
 		{name: "another database", flag: "redis://cache/3", problems: []string{"database 0 only"}},
 		{name: "a part that is not known", flag: "redis://cache?protocol=2", problems: []string{`"protocol" is not known`}},
 		{
@@ -69,15 +70,15 @@ func TestRedis(t *testing.T) {
 // and are handed to nobody.
 func TestRedis_Secrets(t *testing.T) {
 	t.Parallel()
-	env := environment("FOOTNOTE_REDIS_USERNAME", "bot", "FOOTNOTE_REDIS_PASSWORD_FILE", writeFile(t, "hunter2\n"))
+	env := environment("FOOTNOTE_REDIS_USERNAME", "bot", "FOOTNOTE_REDIS_PASSWORD_FILE", writeFile(t, "hunter2\n"), "FOOTNOTE_REDIS_SENTINEL_PASSWORD", "hunter3")
 	c, err := Load(Flags{Data: filepath.Join(t.TempDir(), "d"), Redis: "redis://cache"}, env)
-	if err != nil || c.Redis.Username.Reveal() != "bot" || c.Redis.Password.Reveal() != "hunter2" {
+	if err != nil || c.Redis.Username.Reveal() != "bot" || c.Redis.Password.Reveal() != "hunter2" || c.Redis.SentinelPassword.Reveal() != "hunter3" {
 		t.Errorf("it gives %v", err)
 	}
-	if s := fmt.Sprintf("%+v", c); strings.Contains(s, "hunter2") {
+	if s := fmt.Sprintf("%+v", c); strings.Contains(s, "hunter") {
 		t.Errorf("the password is printed: %s", s)
 	}
-	environ := []string{"FOOTNOTE_REDIS_URL=redis://cache", "FOOTNOTE_REDIS_PASSWORD=x", "FOOTNOTE_REDIS_USERNAME_FILE=y"}
+	environ := []string{"FOOTNOTE_REDIS_URL=redis://cache", "FOOTNOTE_REDIS_PASSWORD=x", "FOOTNOTE_REDIS_USERNAME_FILE=y", "FOOTNOTE_REDIS_SENTINEL_PASSWORD=z"}
 	if public := Public(environ); !slices.Equal(public, environ[:1]) {
 		t.Errorf("public are %q", public)
 	}
