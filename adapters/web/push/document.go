@@ -139,9 +139,10 @@ func (a *API) put(w http.ResponseWriter, r *http.Request, t Token, id string) er
 		return err
 	}
 	// SECURITY: whom the list no longer names finds nothing from here on. The
-	// same again is looked at too, in case the last time ended before this.
+	// same again is looked at too, in case the last time ended before this. What
+	// is replaced may be in the index, where the catalog has not heard of it yet.
 	rec, known := a.o.Known(a.o.Box.PathOf(id))
-	if (known || extract.Holds(e.Name)) && !(change == inbox.Same && current(rec, e)) {
+	if (known || change == inbox.Updated || extract.Holds(e.Name)) && !(change == inbox.Same && current(rec, e)) {
 		if err := a.o.Enforce(r.Context(), rec, id); err != nil {
 			return err
 		}
@@ -188,7 +189,11 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, id string) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	if e, held := a.o.Box.Get(id); held {
+	e, held, err := a.o.Box.Get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if held {
 		a.show(w, http.StatusOK, e)
 		return nil
 	}
@@ -209,8 +214,8 @@ func (a *API) show(w http.ResponseWriter, status int, e inbox.Entry) {
 //
 // SECURITY: out of the inbox first, durably, so that no run brings it in again;
 // then out of the index. When the answer is sent nobody finds it. What a failed
-// attempt left in the index goes with the next one. What lies in a mail or an
-// archive may be published before that itself is known to the catalog.
+// attempt left in the index goes with the next one. What is published may not be
+// known to the catalog yet.
 func (a *API) delete(w http.ResponseWriter, r *http.Request, id string) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -219,16 +224,13 @@ func (a *API) delete(w http.ResponseWriter, r *http.Request, id string) error {
 	if err != nil {
 		return err
 	}
-	old, _ := a.o.Box.Get(id)
-	missing := a.o.Box.Delete(id, when)
+	missing := a.o.Box.Delete(r.Context(), id, when)
 	rec, known := a.o.Known(a.o.Box.PathOf(id))
 	if missing != nil && (!errors.Is(missing, inbox.ErrNotFound) || !known || rec.Serving == "") {
 		return missing
 	}
-	if known || extract.Holds(old.Name) {
-		if err := a.o.Enforce(r.Context(), rec, id); err != nil {
-			return err
-		}
+	if err := a.o.Enforce(r.Context(), rec, id); err != nil {
+		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -261,7 +263,10 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t Token) error {
 	default:
 		return problem{Status: http.StatusForbidden, Field: "prefix", Detail: "This token may only use ids that begin with " + t.Prefix + "."}
 	}
-	found := a.o.Box.List(prefix, q.Get("after"), n+1)
+	found, err := a.o.Box.List(r.Context(), prefix, q.Get("after"), n+1)
+	if err != nil {
+		return err
+	}
 	p := page{Documents: []Document{}}
 	for _, e := range found[:min(n, len(found))] {
 		p.Documents = append(p.Documents, a.document(e))

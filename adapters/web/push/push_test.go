@@ -1,6 +1,7 @@
 package push
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -25,7 +26,7 @@ func held(t testing.TB) *world {
 	w.ingested("wiki/leave.md", catalog.Published)
 	w.put("gone", "text", "Footnote-Access: everyone", "Content-Type: text/plain")
 	w.ingested("gone", catalog.Removed)
-	must(t, w.box.Delete("gone", inbox.Condition{}))
+	must(t, w.box.Delete(t.Context(), "gone", inbox.Condition{}))
 	w.put("other.txt", "text", "Footnote-Access: everyone")
 	w.enforced = nil
 	return w
@@ -131,13 +132,13 @@ func TestRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := held(t)
-			before := w.box.List("", "", 99)
+			before := w.listed()
 			r := w.do(c.request)
 			body := text(t, r)
 			if r.StatusCode != c.status || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s, want %d with %s", r.StatusCode, body, c.status, c.want)
 			}
-			if diff := cmp.Diff(before, w.box.List("", "", 99)); r.StatusCode >= 400 && diff != "" {
+			if diff := cmp.Diff(before, w.listed()); r.StatusCode >= 400 && diff != "" {
 				t.Errorf("a request that failed changed the inbox:\n%s", diff)
 			}
 			if w.log.Len() > 0 {
@@ -350,7 +351,7 @@ func TestBodyThatEndsEarly(t *testing.T) {
 	req.Body = body
 	rec := httptest.NewRecorder()
 	w.api.ServeHTTP(rec, req)
-	if _, held := w.box.Get("a.md"); rec.Code != 408 || held {
+	if _, held, err := w.box.Get(context.Background(), "a.md"); err != nil || rec.Code != 408 || held {
 		t.Errorf("%d %s, held %t", rec.Code, rec.Body, held)
 	}
 }
@@ -374,7 +375,7 @@ func TestOneDocumentByManySenders(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if left := w.box.List("", "", 9); len(left) != 0 {
+	if left, err := w.box.List(t.Context(), "", "", 9); err != nil || len(left) != 0 {
 		t.Errorf("left %v", left)
 	}
 }
@@ -442,7 +443,8 @@ func FuzzReadMeta(f *testing.F) {
 		r.Header = http.Header{"Authorization": {"Bearer " + bound}, hAccess: {access}, hTitle: {title}, hLink: {link}, hModified: {modified}, "Content-Type": {kind}}
 		rec := httptest.NewRecorder()
 		w.api.ServeHTTP(rec, r)
-		e, held := w.box.Get("wiki/a.md")
+		e, held, err := w.box.Get(context.Background(), "wiki/a.md")
+		must(w.t, err)
 		switch {
 		case rec.Code >= 500 || (rec.Code < 300) != held:
 			t.Errorf("%d %s, held %t", rec.Code, rec.Body, held)

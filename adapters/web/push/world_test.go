@@ -123,10 +123,19 @@ func (w *world) put(id, body string, headers ...string) *http.Response {
 	return r
 }
 
+// listed is all that the inbox holds.
+func (w *world) listed() []inbox.Entry {
+	w.t.Helper()
+	all, err := w.box.List(context.Background(), "", "", 99)
+	must(w.t, err)
+	return all
+}
+
 // ingested makes the catalog say that the document stands so.
 func (w *world) ingested(id string, state catalog.State, change ...func(*catalog.Record)) {
 	w.t.Helper()
-	e, ok := w.box.Get(id)
+	e, ok, err := w.box.Get(context.Background(), id)
+	must(w.t, err)
 	if !ok {
 		w.t.Fatalf("there is no %s", id)
 	}

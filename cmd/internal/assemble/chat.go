@@ -94,11 +94,7 @@ func (l *Library) others(c config.Config) []ingest.Source {
 
 // guarded is the store with every write held to what the inboxes say.
 func (in *Ingester) guarded() retrieval.Store {
-	var s retrieval.Store = in.Store
-	for _, b := range in.boxes() {
-		s = b.Guard(s, in.pathOf)
-	}
-	return s
+	return inbox.Guard(in.Store, in.pathOf, in.boxes()...)
 }
 
 // guard puts in force what the last process may have left undone.
@@ -110,10 +106,8 @@ func (in *Ingester) guard(log *slog.Logger) error {
 		return nil
 	}
 	for _, b := range in.chat.forsaken {
-		for _, e := range b.List("", "", math.MaxInt) {
-			if err := b.Drop(e.ID); err != nil {
-				return err
-			}
+		if err := clearOut(b); err != nil {
+			return err
 		}
 	}
 	for _, b := range in.boxes() {
@@ -127,9 +121,20 @@ func (in *Ingester) guard(log *slog.Logger) error {
 	return nil
 }
 
+// clearOut drops all documents of an inbox.
+func clearOut(b *inbox.Inbox) error {
+	all, err := b.List(context.Background(), "", "", math.MaxInt)
+	for _, e := range all {
+		if err = b.Drop(context.Background(), e.ID); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // FollowsChat reports that there are documents from a chat, or may be soon.
 func (in *Ingester) FollowsChat() bool {
-	return !in.away && (in.uploads || len(in.chat.channels) > 0 || len(in.chat.files.List("", "", 1)) > 0)
+	return !in.away && (in.uploads || len(in.chat.channels) > 0 || holds(in.chat.files))
 }
 
 // chatFeeds follow the inboxes of a chat.
@@ -138,7 +143,7 @@ func (in *Ingester) chatFeeds(c config.Config) []follow.Feed {
 	if in.away {
 		return nil
 	}
-	if in.uploads || len(in.chat.files.List("", "", 1)) > 0 {
+	if in.uploads || holds(in.chat.files) {
 		out = append(out, boxFeed(c, in.chat.files))
 	}
 	for _, ch := range c.Channels {
@@ -190,7 +195,7 @@ func (k keeper) Put(ctx context.Context, d shelf.Document, content io.Reader) er
 	for _, p := range d.Access {
 		m.Access = append(m.Access, string(p))
 	}
-	_, _, err := k.box.Put(ctx, m, content, inbox.Condition{})
+	_, change, err := k.box.Put(ctx, m, content, inbox.Condition{})
 	var refused *inbox.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -200,16 +205,17 @@ func (k keeper) Put(ctx context.Context, d shelf.Document, content io.Reader) er
 	case err != nil:
 		return err
 	}
-	return k.enforce(ctx, d.ID, extract.Holds(d.Name))
+	return k.enforce(ctx, d.ID, change == inbox.Updated || extract.Holds(d.Name))
 }
 
-// enforce puts in force what the inbox says.
+// enforce puts in force what the inbox says. published says that something of
+// the document may be in the index, also where the catalog has not heard of it.
 //
 // SECURITY: whom the list no longer names finds nothing from here on. What lies
 // in a mail or an archive may be published before that itself is known.
-func (k keeper) enforce(ctx context.Context, id string, holds bool) error {
+func (k keeper) enforce(ctx context.Context, id string, published bool) error {
 	rec, known := k.in.Catalog.At(k.box.PathOf(id))
-	if !known && !holds {
+	if !known && !published {
 		return nil
 	}
 	return k.in.enforce(ctx, k.box, rec, id)
@@ -221,14 +227,14 @@ func (k keeper) enforce(ctx context.Context, id string, holds bool) error {
 // then out of the index.
 func (k keeper) Remove(ctx context.Context, now bool, ids ...string) error {
 	for _, id := range ids {
-		e, _ := k.box.Get(id)
-		if err := k.box.Drop(id); err != nil {
+		err := k.box.Delete(ctx, id, inbox.Condition{})
+		if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 			return err
 		}
 		if !now {
 			continue
 		}
-		if err := k.enforce(ctx, id, extract.Holds(e.Name)); err != nil {
+		if err := k.enforce(ctx, id, err == nil); err != nil {
 			return err
 		}
 	}
@@ -238,7 +244,8 @@ func (k keeper) Remove(ctx context.Context, now bool, ids ...string) error {
 // List implements shelf.Keeper.
 func (k keeper) List(prefix string) []shelf.Document {
 	var out []shelf.Document
-	for _, e := range k.box.List(prefix, "", math.MaxInt) {
+	all, _ := k.box.List(context.Background(), prefix, "", math.MaxInt)
+	for _, e := range all {
 		d := shelf.Document{ID: e.ID, Name: e.Name, Title: e.Title, Link: e.Link, Author: e.Author, Mark: e.Mark, Modified: e.Modified}
 		for _, p := range e.Access {
 			d.Access = append(d.Access, acl.Principal(p))
@@ -250,7 +257,10 @@ func (k keeper) List(prefix string) []shelf.Document {
 
 // State implements shelf.Keeper.
 func (k keeper) State(id string) shelf.State {
-	e, held := k.box.Get(id)
+	e, held, err := k.box.Get(context.Background(), id)
+	if err != nil {
+		return shelf.State{}
+	}
 	if !held {
 		return shelf.State{Settled: true, Gone: true}
 	}

@@ -38,7 +38,7 @@ func (l *Library) settle(ctx context.Context, wants bool) (away bool, err error)
 		return false, nil
 	}
 	for _, b := range l.boxes() {
-		wants = wants || len(b.List("", "", 1)) > 0
+		wants = wants || holds(b)
 	}
 	home, err := l.home(ctx)
 	if err != nil {

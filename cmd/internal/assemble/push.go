@@ -34,7 +34,7 @@ func (in *Ingester) pathOf(id retrieval.DocumentID) string {
 
 // FollowsPushed reports that there are pushed documents, or may be soon.
 func (in *Ingester) FollowsPushed() bool {
-	return !in.away && (in.receives || len(in.Pushed.List("", "", 1)) > 0)
+	return !in.away && (in.receives || holds(in.Pushed))
 }
 
 // unpacked is an inbox with what its mails and archives hold.
@@ -83,11 +83,17 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 
 // RemovePushed takes a document out of its inbox, if its path is of one, so
 // that no later pass takes it in again.
-func (l *Library) RemovePushed(path string) error {
+func (l *Library) RemovePushed(ctx context.Context, path string) error {
 	for _, b := range l.boxes() {
 		if id, ok := b.IDOf(path); ok {
-			return b.Drop(id)
+			return b.Drop(ctx, id)
 		}
 	}
 	return nil
+}
+
+// holds reports that the inbox has documents. One that cannot be asked may.
+func holds(b *inbox.Inbox) bool {
+	found, err := b.List(context.Background(), "", "", 1)
+	return err != nil || len(found) > 0
 }

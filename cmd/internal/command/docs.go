@@ -61,6 +61,16 @@ func (p *program) openShelf(ctx context.Context) (*shelf, error) {
 	return s, nil
 }
 
+// openCurrent is openShelf for what needs a current generation: ErrNoIndex if
+// there is none.
+func (p *program) openCurrent(ctx context.Context) (*shelf, error) {
+	s, err := p.openShelf(ctx)
+	if err == nil && s.current == nil {
+		return nil, errors.Join(retrieval.ErrNoIndex, s.Close())
+	}
+	return s, err
+}
+
 // Close gives back what openShelf took.
 func (s *shelf) Close() error { return s.done() }
 
@@ -324,12 +334,7 @@ func (p *program) docsRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Remove documents from every generation of the index",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("footnote docs rm needs the ID or path of a document"))
-			}
-			return nil
-		},
+		Args:  some("the ID or path of a document"),
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runDocsRemove(cmd.Context(), args) }
 	return c
@@ -356,7 +361,7 @@ func (p *program) runDocsRemove(ctx context.Context, ids []string) (err error) {
 	show := p.renderer()
 	for _, r := range found {
 		remove := func() error {
-			if err := in.RemovePushed(r.Path); err != nil {
+			if err := in.RemovePushed(ctx, r.Path); err != nil {
 				return err
 			}
 			return in.Pipeline.Remove(ctx, r.ID)

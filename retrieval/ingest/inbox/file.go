@@ -31,10 +31,7 @@ const (
 	unfinished = ".new-"
 )
 
-var (
-	errDamaged = errors.New("the file is damaged")
-	crcs       = crc32.MakeTable(crc32.Castagnoli)
-)
+var crcs = crc32.MakeTable(crc32.Castagnoli)
 
 // fileOf names the file of a document. An id can hold anything; a hash cannot.
 func fileOf(id string) string {
@@ -51,18 +48,18 @@ func (e Entry) encode() []byte {
 	return append(b, magic...)
 }
 
-// decode reads the entry of a file of the size given; errDamaged if it is none.
+// decode reads the entry of a file of the size given; ErrDamaged if it is none.
 func decode(f io.ReaderAt, size int64) (Entry, error) {
 	foot := make([]byte, footLen)
 	if size < footLen {
-		return Entry{}, errDamaged
+		return Entry{}, ErrDamaged
 	}
 	if _, err := f.ReadAt(foot, size-footLen); err != nil {
 		return Entry{}, err
 	}
 	n := int64(binary.LittleEndian.Uint32(foot))
 	if string(foot[8:]) != magic || n > min(maxHead, size-footLen) {
-		return Entry{}, errDamaged
+		return Entry{}, ErrDamaged
 	}
 	head := make([]byte, n)
 	if _, err := f.ReadAt(head, size-footLen-n); err != nil {
@@ -70,45 +67,22 @@ func decode(f io.ReaderAt, size int64) (Entry, error) {
 	}
 	var e Entry
 	if crc32.Checksum(head, crcs) != binary.LittleEndian.Uint32(foot[4:]) || json.Unmarshal(head, &e) != nil {
-		return Entry{}, errDamaged
+		return Entry{}, ErrDamaged
 	}
-	// SECURITY: what was not written by Put, such as an empty list, is not read.
-	m, err := e.checked()
-	if err != nil || !reflect.DeepEqual(m, e.Meta) || e.Size != size-footLen-n {
-		return Entry{}, errDamaged
+	if e.Size != size-footLen-n {
+		return Entry{}, ErrDamaged
 	}
-	return e, nil
+	return e, e.Sound()
 }
 
-func (b *Inbox) readEntry(name string) (Entry, error) {
-	f, size, err := b.folder.open(name)
-	if err != nil {
-		return Entry{}, err
+// Sound says whether Put could have made the entry: ErrDamaged if not.
+//
+// SECURITY: what it did not make, such as an empty access list, is not read.
+func (e Entry) Sound() error {
+	if m, err := e.checked(); err != nil || !reflect.DeepEqual(m, e.Meta) || e.Size < 1 || len(e.Sum) != 2*sha256.Size {
+		return ErrDamaged
 	}
-	defer f.Close()
-	return decode(f, size)
-}
-
-// readAll reads a document whole: entry and content belong together, whatever
-// takes its place meanwhile.
-func (b *Inbox) readAll(name string) (Entry, []byte, error) {
-	f, size, err := b.folder.open(name)
-	if err != nil {
-		return Entry{}, nil, err
-	}
-	defer f.Close()
-	e, err := decode(f, size)
-	if err != nil {
-		return Entry{}, nil, err
-	}
-	data := make([]byte, e.Size)
-	if _, err := f.ReadAt(data, 0); err != nil {
-		return Entry{}, nil, err
-	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != e.Sum {
-		return Entry{}, nil, errDamaged
-	}
-	return e, data, nil
+	return nil
 }
 
 // folder is what an inbox needs of a directory.

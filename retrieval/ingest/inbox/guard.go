@@ -17,24 +17,30 @@ import (
 // errTakenBack says that a run brought what the inbox does not hold any more.
 var errTakenBack = errors.New("it was taken back, or its access list changed, while it was being taken in")
 
-// Guard is the store with every write of a document of this inbox held to what
-// the inbox says at that moment: a run works on a listing that may be hours
-// old. pathOf finds the path of a document, "" if it is not known.
+// Guard is the store with every write of a document of these inboxes held to
+// what they say at that moment: a run works on a listing that may be hours old.
+// pathOf finds the path of a document, "" if it is not known.
 //
 // SECURITY: with Enforce after each change nothing is published, or opened, to
-// more people than the newest list names. Put and Delete wait for a write that
-// is under way; one that comes later sees what they changed.
-func (b *Inbox) Guard(s retrieval.Store, pathOf func(retrieval.DocumentID) string) retrieval.Store {
-	return guardedStore{s, &guard{b, pathOf}}
+// more people than the newest list names. A write that was decided before a
+// change is waited for, or refused; one that comes later sees the change.
+func Guard(s retrieval.Store, pathOf func(retrieval.DocumentID) string, boxes ...*Inbox) retrieval.Store {
+	return guardedStore{s, &guard{boxes, pathOf}}
+}
+
+// GuardOne is Guard for a generation and changes to the one document at a path.
+func (b *Inbox) GuardOne(g retrieval.Generation, path string) retrieval.Generation {
+	return guarded{g, &guard{[]*Inbox{b}, func(retrieval.DocumentID) string { return path }}}
 }
 
 type guard struct {
-	box    *Inbox
+	boxes  []*Inbox
 	pathOf func(retrieval.DocumentID) string
 }
 
 type guardedStore struct {
 	retrieval.Store
+
 	guard *guard
 }
 
@@ -65,7 +71,8 @@ type guarded struct {
 
 // Publish publishes to those alone whom the inbox still names.
 func (g guarded) Publish(ctx context.Context, p retrieval.Publication) error {
-	return g.guard.box.bounded(p.Document.Path, p.Access, func(list acl.List) error {
+	return g.guard.bounded(ctx, p.Document.Path, p.Access, func(ctx context.Context, list acl.List) error {
+		p := p
 		p.Access = list
 		return g.Generation.Publish(ctx, p)
 	})
@@ -73,24 +80,28 @@ func (g guarded) Publish(ctx context.Context, p retrieval.Publication) error {
 
 // SetAccess replaces the list by what of it the inbox still names.
 func (g guarded) SetAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) error {
-	return g.guard.box.bounded(g.guard.pathOf(id), list, func(list acl.List) error {
+	return g.guard.bounded(ctx, g.guard.pathOf(id), list, func(ctx context.Context, list acl.List) error {
 		return g.Generation.SetAccess(ctx, id, list)
 	})
 }
 
-// bounded calls write with the part of the list that the inbox names. Nothing
-// of the inbox changes until write returns.
-func (b *Inbox) bounded(path string, list acl.List, write func(acl.List) error) error {
-	if _, ok := b.IDOf(path); !ok {
-		return write(list)
+// bounded calls write with the part of the list that the inbox names.
+func (g *guard) bounded(ctx context.Context, path string, list acl.List, write func(context.Context, acl.List) error) error {
+	for _, b := range g.boxes {
+		id, ours := b.IDOf(path)
+		if !ours {
+			continue
+		}
+		return b.keep.Still(ctx, candidates(id), func(ctx context.Context, held map[string]Entry) error {
+			e, is := at(held, id)
+			named := both(list, e.List())
+			if !is || named.IsZero() {
+				return errTakenBack
+			}
+			return write(ctx, named)
+		})
 	}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	e, held := b.entryAt(path)
-	if list = both(list, e.List()); !held || list.IsZero() {
-		return errTakenBack
-	}
-	return write(list)
+	return write(ctx, list)
 }
 
 // both is who is named by either list.
@@ -109,9 +120,7 @@ func both(a, b acl.List) acl.List {
 // effect.
 func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Record, id string) ([]ingest.Event, error) {
 	var done []ingest.Event
-	err := b.each(ctx, s, func(g retrieval.Generation) error {
-		b.mu.RLock() // a later list is put in force after this one
-		defer b.mu.RUnlock()
+	err := each(ctx, s, func(g retrieval.Generation) error {
 		infos, err := g.Documents(ctx, system.Grant())
 		if err != nil {
 			return err
@@ -120,7 +129,7 @@ func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Reco
 			if d.ID != rec.ID && d.Path != b.PathOf(id) && !strings.HasPrefix(d.Path, b.PathOf(id)+"/") {
 				continue
 			}
-			effect, err := setTo(ctx, g, d, b.inForce(rec, d, id))
+			effect, err := b.enforce(ctx, g, rec, d, id)
 			if err != nil {
 				return err
 			}
@@ -134,12 +143,26 @@ func (b *Inbox) Enforce(ctx context.Context, s retrieval.Store, rec catalog.Reco
 	return done, err
 }
 
-// inForce is the list under which a published document may be read; none: it
-// goes. The caller holds mu.
-func (b *Inbox) inForce(rec catalog.Record, d retrieval.DocumentInfo, id string) acl.List {
-	e, held := b.entryAt(d.Path)
+// enforce does so for one published document, which lies at the id or below it.
+func (b *Inbox) enforce(ctx context.Context, g retrieval.Generation, rec catalog.Record, d retrieval.DocumentInfo, id string) (effect ingest.Effect, err error) {
+	at, _ := b.IDOf(d.Path)
 	if d.ID == rec.ID {
-		e, held = b.entries[id]
+		at = id
+	}
+	// A later list is put in force after this one.
+	err = b.keep.Still(ctx, candidates(at), func(ctx context.Context, held map[string]Entry) error {
+		effect, err = setTo(ctx, g, d, inForce(rec, d, held, at))
+		return err
+	})
+	return effect, err
+}
+
+// inForce is the list under which a published document may be read that is, or
+// lies in, a document with the id; none: it goes.
+func inForce(rec catalog.Record, d retrieval.DocumentInfo, all map[string]Entry, id string) acl.List {
+	e, held := at(all, id)
+	if d.ID == rec.ID {
+		e, held = all[id]
 	}
 	rev := e.Revision()
 	switch {
@@ -166,19 +189,23 @@ func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
 		return fmt.Errorf("enforcing the inbox: %w", err)
 	}
 	infos, err := g.Documents(ctx, system.Grant())
+	var others []retrieval.DocumentInfo // than the inbox says
+	if err == nil {
+		err = b.keep.View(ctx, func(t *Table) {
+			for _, d := range infos {
+				if id, ours := b.IDOf(d.Path); ours && !inForce(catalog.Record{}, d, t.entries, id).Equal(d.Access) {
+					others = append(others, d)
+				}
+			}
+		})
+	}
+	for _, d := range others {
+		if err == nil {
+			_, err = b.enforce(ctx, g, catalog.Record{}, d, "")
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("enforcing the inbox: %w", err)
-	}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for _, d := range infos {
-		if _, ok := b.IDOf(d.Path); !ok {
-			continue
-		}
-		e, _ := b.entryAt(d.Path)
-		if _, err := setTo(ctx, g, d, both(d.Access, e.List())); err != nil {
-			return fmt.Errorf("enforcing the inbox: %w", err)
-		}
 	}
 	return nil
 }
@@ -186,7 +213,7 @@ func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
 // each calls do with every generation that can be opened.
 //
 // SECURITY: it sees all documents; nothing here reaches an asker.
-func (b *Inbox) each(ctx context.Context, s retrieval.Store, do func(retrieval.Generation) error) error {
+func each(ctx context.Context, s retrieval.Store, do func(retrieval.Generation) error) error {
 	all, _, listErr := s.Generations(ctx)
 	if len(all) == 0 && listErr != nil {
 		return fmt.Errorf("enforcing the inbox: %w", listErr)

@@ -3,9 +3,17 @@
 // ingestion as a source.
 //
 // Its one idea: a document and all that is known of it, its access list first,
-// is one file, written beside and then renamed into place. So whatever ends the
-// process leaves all of the old or all of the new, never bytes under the access
-// list of others.
+// is changed in one step. So whatever ends the process leaves all of the old or
+// all of the new, never bytes under the access list of others.
+//
+//	inbox.go   Inbox: what may be put, replaced and taken back
+//	keep.go    Keep: where the documents lie
+//	folder.go  a Keep in a directory, of one process
+//	source.go  the inbox as a source of ingestion
+//	guard.go   what the inbox says, in force in the index
+//
+// A Keep that processes share is package redisinbox. Package inboxtest holds the
+// suite that both pass.
 //
 // A document has an id that its sender chose, for example "wiki/123". To
 // ingestion its path is the root of the inbox, a slash and the id, for example
@@ -17,8 +25,9 @@
 // at once (Enforce), and a run that is under way publishes nothing that the
 // inbox holds otherwise by then (Guard).
 //
-// Format: one file a document, named by the hash of its id, see file.go. What
-// cannot be read any more is set aside under the same name with .damaged behind.
+// Format: in a directory, one file a document, named by the hash of its id, see
+// file.go. What cannot be read any more is set aside under the same name with
+// .damaged behind.
 //
 // It does not read formats, lock its directory, or decide who may send what.
 package inbox
@@ -30,10 +39,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -46,6 +53,8 @@ var (
 	ErrTooLarge = errors.New("the document is too large")
 	// ErrFull says that the inbox takes nothing more.
 	ErrFull = errors.New("the inbox is full")
+	// ErrDamaged says that what is stored of a document cannot be read.
+	ErrDamaged = errors.New("the stored document is damaged")
 )
 
 // Options of an inbox. Zero values are the defaults.
@@ -101,22 +110,17 @@ func (c Condition) holds(tag string, held bool) bool {
 
 // Inbox is an open inbox, safe for concurrent use.
 type Inbox struct {
-	root    string
-	folder  folder
-	o       Options
-	damaged []string
-	changed chan struct{} // holds one: notices has something new
-
-	mu      sync.RWMutex // written under: names in the folder, and all below
-	entries map[string]Entry
-	total   int64
-	owing   bool            // a rename or removal may not be on the disk yet
-	notices map[string]bool // ids that changed and nobody was told of, and whether that is urgent
+	root string
+	keep Keep
+	o    Options
 }
 
-// Open opens the inbox in the directory and makes it if it is absent. root
-// begins the paths of its documents, for example "push:". One process uses the
-// directory at a time.
+// New makes an inbox of what is kept. root begins the paths of its documents,
+// for example "push:".
+func New(k Keep, root string, o Options) *Inbox { return &Inbox{root: root, keep: k, o: o.filled()} }
+
+// Open opens the inbox in the directory and makes it if it is absent. One
+// process uses the directory at a time.
 func Open(dir, root string, o Options) (*Inbox, error) {
 	f, err := openDirectory(dir)
 	if err != nil {
@@ -126,113 +130,54 @@ func Open(dir, root string, o Options) (*Inbox, error) {
 }
 
 func open(f folder, root string, o Options) (*Inbox, error) {
-	b := &Inbox{root: root, folder: f, o: o.filled(), changed: make(chan struct{}, 1), entries: map[string]Entry{}, notices: map[string]bool{}}
-	names, err := f.names()
+	k, err := openFiles(f)
 	if err != nil {
 		return nil, fmt.Errorf("opening the inbox: %w", err)
 	}
-	for _, name := range names {
-		switch {
-		case strings.HasPrefix(name, unfinished):
-			err = f.remove(name)
-		case strings.HasSuffix(name, ending):
-			err = b.load(name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("opening the inbox: %w", err)
-		}
-	}
-	// What was found may be a rename that a crash could still undo.
-	if err := f.sync(); err != nil {
-		return nil, fmt.Errorf("opening the inbox: %w", err)
-	}
-	return b, nil
+	return New(k, root, o), nil
 }
 
-// load takes in what the file says, or sets it aside.
-func (b *Inbox) load(name string) error {
-	e, err := b.readEntry(name)
-	if err == nil && fileOf(e.ID) != name {
-		err = errDamaged
-	}
-	if errors.Is(err, errDamaged) {
-		b.damaged = append(b.damaged, name+aside)
-		return b.folder.rename(name, name+aside)
-	}
-	if err != nil {
-		return err
-	}
-	b.entries[e.ID] = e
-	b.total += e.Size
-	return nil
-}
-
-// Damaged names the files that Open set aside. Whose they were is not known:
-// the sender has to send again.
-func (b *Inbox) Damaged() []string { return slices.Clone(b.damaged) }
+// Damaged names what is stored and cannot be read. Whose it was may not be
+// known: the sender has to send again.
+func (b *Inbox) Damaged() []string { return b.keep.Damaged() }
 
 // Watch calls changed with the path of each document that changes, until ctx
 // is done. It is urgent if only who may read it changes, or if it is gone: that
 // is quickly done. One Watch at a time is told.
 func (b *Inbox) Watch(ctx context.Context, changed func(path string, urgent bool)) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-b.changed:
-		}
-		for id, urgent := range b.taken() {
-			changed(b.PathOf(id), urgent)
-		}
-	}
-}
-
-// taken takes the notices.
-func (b *Inbox) taken() map[string]bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.notices
-	b.notices = map[string]bool{}
-	return all
-}
-
-// tell notes a change. The caller holds mu.
-func (b *Inbox) tell(id string, urgent bool) {
-	if before, known := b.notices[id]; known {
-		urgent = urgent && before // content has to be taken in as well
-	}
-	b.notices[id] = urgent
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
+	return b.keep.Watch(ctx, func(id string, urgent bool) { changed(b.PathOf(id), urgent) })
 }
 
 // Get returns what is known of a document.
-func (b *Inbox) Get(id string) (Entry, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	e, ok := b.entries[id]
-	return e, ok
+func (b *Inbox) Get(ctx context.Context, id string) (Entry, bool, error) {
+	found, err := b.keep.Find(ctx, id)
+	if err != nil {
+		return Entry{}, false, fmt.Errorf("looking into the inbox: %w", err)
+	}
+	e, held := found[id]
+	return e, held, nil
 }
 
 // List returns at most n documents whose ids begin with prefix and come behind
 // after, in the order of their ids.
-func (b *Inbox) List(prefix, after string, n int) []Entry {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	var ids []string
-	for id := range maps.Keys(b.entries) {
-		if strings.HasPrefix(id, prefix) && id > after {
-			ids = append(ids, id)
+func (b *Inbox) List(ctx context.Context, prefix, after string, n int) ([]Entry, error) {
+	var out []Entry
+	err := b.keep.View(ctx, func(t *Table) {
+		var ids []string
+		for id := range t.entries {
+			if strings.HasPrefix(id, prefix) && id > after {
+				ids = append(ids, id)
+			}
 		}
+		slices.Sort(ids)
+		for _, id := range ids[:min(n, len(ids))] {
+			out = append(out, t.entries[id])
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the inbox: %w", err)
 	}
-	slices.Sort(ids)
-	out := make([]Entry, 0, min(n, len(ids)))
-	for _, id := range ids[:min(n, len(ids))] {
-		out = append(out, b.entries[id])
-	}
-	return out
+	return out, nil
 }
 
 // Put takes a document. What is wrong with what was sent is a *Refusal,
@@ -243,25 +188,32 @@ func (b *Inbox) Put(ctx context.Context, m Meta, content io.Reader, when Conditi
 	if err != nil {
 		return Entry{}, Same, err
 	}
-	if err := b.room(m.ID, 0); err != nil {
+	if err := b.room(ctx, m.ID); err != nil {
 		return Entry{}, Same, err
 	}
-	t, err := b.folder.create()
+	d, err := b.keep.Begin(ctx)
 	if err != nil {
 		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
 	}
-	e, change, err := b.put(ctx, t, m, content, when)
+	e, change, err := b.put(ctx, d, m, content, when)
 	if err != nil || change == Same {
-		// Left-overs are removed at the next opening.
-		_ = t.Close()
-		_ = b.folder.remove(t.Name())
+		d.Drop()
 	}
 	return e, change, err
 }
 
-func (b *Inbox) put(ctx context.Context, t temp, m Meta, content io.Reader, when Condition) (Entry, Change, error) {
+// room reports whether one more document would be too much.
+func (b *Inbox) room(ctx context.Context, id string) error {
+	var full error
+	if err := b.keep.View(ctx, func(t *Table) { full = t.room(b.o, id, 0) }); err != nil {
+		return fmt.Errorf("taking a document: %w", err)
+	}
+	return full
+}
+
+func (b *Inbox) put(ctx context.Context, d Draft, m Meta, content io.Reader, when Condition) (Entry, Change, error) {
 	sum := sha256.New()
-	size, err := io.Copy(io.MultiWriter(t, sum), io.LimitReader(interruptible{ctx, content}, b.o.MaxBytes+1))
+	size, err := io.Copy(io.MultiWriter(d, sum), io.LimitReader(interruptible{ctx, content}, b.o.MaxBytes+1))
 	switch {
 	case b.Fits(size) != nil:
 		return Entry{}, Same, b.Fits(size)
@@ -271,17 +223,22 @@ func (b *Inbox) put(ctx context.Context, t temp, m Meta, content io.Reader, when
 		return Entry{}, Same, &Refusal{"content", "is empty"}
 	}
 	e := Entry{Meta: m, Size: size, Sum: hex.EncodeToString(sum.Sum(nil)), Received: b.o.Now().UTC().Truncate(time.Millisecond)}
-	if old, same, err := b.held(e, when); same || err != nil {
-		return old, Same, err
+	for sealed := false; ; {
+		same, err := b.holds(ctx, e, when)
+		if err == nil && !same && !sealed {
+			sealed, err = true, d.Seal(ctx, e)
+		}
+		if err != nil {
+			return Entry{}, Same, err
+		}
+		if kept, change, err := b.place(ctx, e, d, sealed, when); !errors.Is(err, errAgain) {
+			return kept, change, err
+		}
 	}
-	if _, err = t.Write(e.encode()); err == nil {
-		err = t.Sync()
-	}
-	if err = errors.Join(err, t.Close()); err != nil {
-		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
-	}
-	return b.place(t.Name(), e, when)
 }
+
+// errAgain says that the inbox held just this, and does not any more.
+var errAgain = errors.New("the document was changed meanwhile")
 
 // Fits says that a document of so many bytes is not too large.
 func (b *Inbox) Fits(size int64) error {
@@ -291,96 +248,69 @@ func (b *Inbox) Fits(size int64) error {
 	return nil
 }
 
-// held reports that the inbox has just this already, durably.
-func (b *Inbox) held(e Entry, when Condition) (Entry, bool, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	old, held := b.entries[e.ID]
-	if !when.holds(old.Tag(), held) {
-		return Entry{}, false, ErrChanged
+// holds reports that the inbox has just this already.
+func (b *Inbox) holds(ctx context.Context, e Entry, when Condition) (same bool, err error) {
+	looked := b.keep.View(ctx, func(t *Table) {
+		old, held := t.Get(e.ID)
+		if same = held && old.Tag() == e.Tag(); !when.holds(old.Tag(), held) {
+			err = ErrChanged
+		}
+	})
+	if looked != nil {
+		return false, fmt.Errorf("taking a document: %w", looked)
 	}
-	return old, held && old.Tag() == e.Tag(), b.settle()
+	return same, err
 }
 
-// place puts a finished file in the place of the document.
-func (b *Inbox) place(name string, e Entry, when Condition) (Entry, Change, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	old, held := b.entries[e.ID]
-	if !when.holds(old.Tag(), held) {
-		return Entry{}, Same, ErrChanged
-	}
-	if err := errors.Join(b.apart(e.Meta), b.roomFor(e.ID, e.Size)); err != nil {
+// place puts a draft in the place of the document, durably. Where that is there
+// already, what was there is made durable.
+func (b *Inbox) place(ctx context.Context, e Entry, d Draft, sealed bool, when Condition) (kept Entry, change Change, err error) {
+	err = b.keep.Change(ctx, func(t *Table) (Step, error) {
+		old, held := t.Get(e.ID)
+		if !when.holds(old.Tag(), held) {
+			return Step{}, ErrChanged
+		}
+		if held && old.Tag() == e.Tag() {
+			kept, change = old, Same
+			return Step{}, nil
+		}
+		if !sealed {
+			return Step{}, errAgain
+		}
+		if kept, change = e, Created; held {
+			change = Updated
+		}
+		return Step{Put: &e, Draft: d}, errors.Join(t.apart(e.Meta), t.room(b.o, e.ID, e.Size))
+	})
+	if err != nil {
 		return Entry{}, Same, err
 	}
-	if err := b.folder.rename(name, fileOf(e.ID)); err != nil {
-		return Entry{}, Same, fmt.Errorf("taking a document: %w", err)
-	}
-	b.entries[e.ID], b.total, b.owing = e, b.total+e.Size-old.Size, true
-	b.tell(e.ID, held && old.Revision() == e.Revision())
-	change := Created
-	if held {
-		change = Updated
-	}
-	return e, change, b.settle()
-}
-
-// room reports whether one more document, or so many bytes, would be too much.
-func (b *Inbox) room(id string, size int64) error {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.roomFor(id, size)
-}
-
-// roomFor is room for a caller that holds mu.
-func (b *Inbox) roomFor(id string, size int64) error {
-	old, held := b.entries[id]
-	switch {
-	case !held && len(b.entries) >= b.o.MaxDocuments:
-		return fmt.Errorf("%w: it holds %d documents", ErrFull, len(b.entries))
-	case size > old.Size && b.total+size-old.Size > b.o.MaxTotal:
-		return fmt.Errorf("%w: it holds %d bytes of %d", ErrFull, b.total, b.o.MaxTotal)
-	}
-	return nil
-}
-
-// settle makes names durable. After a failure the next change tries again, so
-// that nothing is called done that a crash could undo. The caller holds mu.
-func (b *Inbox) settle() error {
-	if !b.owing {
-		return nil
-	}
-	if err := b.folder.sync(); err != nil {
-		return fmt.Errorf("writing the inbox: %w", err)
-	}
-	b.owing = false
-	return nil
+	return kept, change, nil
 }
 
 // Delete drops a document, durably: ErrNotFound if the inbox does not hold it,
 // ErrChanged if the condition does not hold.
-func (b *Inbox) Delete(id string, when Condition) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	old, held := b.entries[id]
-	switch {
-	case !when.holds(old.Tag(), held):
-		return ErrChanged
-	case !held:
-		return errors.Join(ErrNotFound, b.settle())
+func (b *Inbox) Delete(ctx context.Context, id string, when Condition) error {
+	missing := false
+	err := b.keep.Change(ctx, func(t *Table) (Step, error) {
+		old, held := t.Get(id)
+		if missing = !held; !when.holds(old.Tag(), held) {
+			return Step{}, ErrChanged
+		}
+		if missing {
+			return Step{}, nil
+		}
+		return Step{Drop: id}, nil
+	})
+	if err == nil && missing {
+		return ErrNotFound
 	}
-	if err := b.folder.remove(fileOf(id)); err != nil {
-		return fmt.Errorf("dropping a document: %w", err)
-	}
-	delete(b.entries, id)
-	b.total, b.owing = b.total-old.Size, true
-	b.tell(id, true)
-	return b.settle()
+	return err
 }
 
 // Drop is Delete for whoever does not care whether it was there.
-func (b *Inbox) Drop(id string) error {
-	if err := b.Delete(id, Condition{}); !errors.Is(err, ErrNotFound) {
+func (b *Inbox) Drop(ctx context.Context, id string) error {
+	if err := b.Delete(ctx, id, Condition{}); !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return nil
