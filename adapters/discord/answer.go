@@ -23,8 +23,10 @@ import (
 type posted struct {
 	ID      string `json:"id"`
 	Channel string `json:"channel_id"`
-	Content string `json:"content"`
-	Flags   int    `json:"flags"`
+	Content string `json:"content,omitempty"`
+	Flags   int    `json:"flags,omitempty"`
+	Parts   int    `json:"parts,omitempty"`  // messages of the answer that it begins
+	Reason  string `json:"reason,omitempty"` // of a refusal
 }
 
 // Answer implements desk.Handler.
@@ -44,23 +46,29 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 		case ctx.Err() != nil:
 			return desk.Result{}, err
 		}
-		if t.Ambiguous && a.isThere(ctx, q) {
-			return desk.Result{State: ledger.Answered, Reason: "found"}, nil
-		}
 	}
 	// What an earlier process left is taken up before the connection stands.
 	a.facts(ctx, 3*a.c.pace.open)
 	if q.File != "" {
 		return a.takeFile(ctx, t, q)
 	}
+	var begun written
+	if t.Attempt > 1 {
+		var r desk.Result
+		var done bool
+		var err error
+		if begun, r, done, err = a.earlier(ctx, t, q); done || err != nil {
+			return r, err
+		}
+	}
 	if q.Share != "" {
-		return a.share(ctx, t, q)
+		return a.share(ctx, t, q, begun)
 	}
 	w, err := a.work(ctx, q)
 	if err != nil {
 		return desk.Result{}, err
 	}
-	return a.post(ctx, t, q, w)
+	return a.post(ctx, t, q, w, begun)
 }
 
 // worked is a reply with those it was made for.
@@ -129,13 +137,22 @@ func (a *Adapter) rights(ctx context.Context, q question, now time.Time) (asker 
 	return asker, audience, false, nil
 }
 
-// post records the answer, then makes it visible.
-func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked) (desk.Result, error) {
+// post records the answer, then makes it visible. begun is the first message of
+// an earlier run's, if that was not whole.
+func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked, begun written) (desk.Result, error) {
 	id := ledger.NewID()
 	refused := w.Outcome != bot.Answered
+	options := render.Options{Answer: id, Private: w.private, Share: !w.moved && a.sharable(q), Link: a.c.Link, Say: q.language(w.private)}
+	o := outgoing{key: t.Key, q: q, moved: w.moved, private: w.private, begun: begun, parts: render.Reply(w.Reply, options)}
+	options.Parts = 1
+	o.short = render.Reply(w.Reply, options)[0]
+	ref := posted{Parts: len(o.parts), Reason: string(w.Reason)}
+	if w.moved {
+		ref.Parts++ // the word that it is private comes first
+	}
 	err := a.d.Ledger.PutAnswer(ctx, ledger.Answer{
 		ID: id, Delivery: t.Key, Asker: t.Asker, Room: t.Room, Refused: refused, Private: w.private,
-		Question: q.Text, Sources: ledger.Sources(w.Sources),
+		Question: q.Text, Sources: ledger.Sources(w.Sources), Message: ref.raw(),
 	})
 	if err != nil {
 		return desk.Result{}, fmt.Errorf("recording an answer: %w", err)
@@ -150,10 +167,6 @@ func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked) 
 	if err := t.Posting(ctx, nil); err != nil {
 		return desk.Result{}, err
 	}
-	options := render.Options{Answer: id, Private: w.private, Share: !w.moved && a.sharable(q), Link: a.c.Link, Say: q.language(w.private)}
-	o := outgoing{key: t.Key, q: q, moved: w.moved, private: w.private, parts: render.Reply(w.Reply, options)}
-	options.Parts = 1
-	o.short = render.Reply(w.Reply, options)[0]
 	at, err := a.deliver(ctx, o)
 	if errors.Is(err, errGone) {
 		return desk.Result{State: ledger.Failed, Reason: "dismissed"}, nil
@@ -161,12 +174,19 @@ func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked) 
 	if err != nil {
 		return desk.Result{}, err
 	}
-	if ref, err := json.Marshal(posted{ID: at.ID, Channel: at.Channel}); err == nil {
-		if err := a.d.Ledger.Posted(ctx, id, ref); err != nil {
-			a.d.Log.Error("the place of an answer was not noted", "error", err)
-		}
+	ref.ID, ref.Channel = at.ID, at.Channel
+	if err := a.d.Ledger.Posted(ctx, id, ref.raw()); err != nil {
+		a.d.Log.Error("the place of an answer was not noted", "error", err)
 	}
 	return end, nil
+}
+
+func (p posted) raw() []byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings and numbers marshal
+	}
+	return b
 }
 
 // outgoing is an answer on its way.
@@ -177,6 +197,7 @@ type outgoing struct {
 	moved   bool
 	parts   []render.Message
 	short   render.Message // all of it in one message
+	begun   written        // by an earlier run, and not whole; zero: nothing
 }
 
 // errGone says that the place of the answer was removed by a person.
@@ -186,12 +207,14 @@ var errGone = errors.New("the response was dismissed")
 // token lives, else in a message of the bot.
 func (a *Adapter) deliver(ctx context.Context, o outgoing) (posted, error) {
 	switch {
+	case o.begun.ID != "":
+		return a.complete(ctx, o)
 	case o.q.Share != "":
 		return a.deliverShared(ctx, o)
 	case o.q.Message:
 		return a.deliverMessage(ctx, o)
 	}
-	if a.d.Now().Sub(o.q.At) < a.c.pace.life {
+	if a.alive(o.q) {
 		at, err := a.deliverResponse(ctx, o)
 		if err == nil || !deadToken(err) {
 			return at, err
@@ -260,6 +283,11 @@ func (a *Adapter) write(ctx context.Context, c call, m render.Message, at *poste
 		c.body = render.Unlinked(m)
 		err = a.rest.do(ctx, c, at)
 	}
+	if code(err) == codeNoHistory {
+		m.Reference = nil // only who may read what was written may reply to it
+		c.body = m
+		err = a.rest.do(ctx, c, at)
+	}
 	switch code(err) {
 	case codeInvalidBody, codeEmptyMessage, codeHarmfulLink, codeBlockedByAutoMod:
 		c.body = render.Plainest(m)
@@ -289,28 +317,29 @@ func (a *Adapter) followUps(ctx context.Context, o outgoing, parts []render.Mess
 	return at, unsure
 }
 
-// isThere reports that an earlier run has answered already.
-func (a *Adapter) isThere(ctx context.Context, q question) bool {
-	var at posted
-	c := call{name: "looking for an answer", method: "GET", path: q.webhook() + "/messages/@original", lane: "response " + q.ID, hook: true, again: true}
-	err := a.rest.do(ctx, c, &at)
-	return err == nil && at.Flags&render.Loading == 0 && at.Content != ""
-}
-
 // outlive answers though the interaction's token is dead: in the channel what
 // was public, in a direct message what was private.
 func (a *Adapter) outlive(ctx context.Context, o outgoing) (posted, error) {
 	channel := o.q.Channel
 	if o.private && o.q.Guild != "" {
-		var dm posted
-		c := call{name: "opening a direct message", method: "POST", path: "users/@me/channels", lane: "direct", again: true, body: map[string]string{"recipient_id": o.q.User}}
-		if err := a.rest.do(ctx, c, &dm); err != nil {
+		var err error
+		if channel, err = a.direct(ctx, o.q); err != nil {
 			return posted{}, err
 		}
-		channel = dm.ID
 	}
 	o.parts[0] = render.Quoting(o.q.Text, o.parts[0])
 	return a.messages(ctx, o, channel, o.parts, nil)
+}
+
+// direct is the direct conversation with the asker.
+func (a *Adapter) direct(ctx context.Context, q question) (string, error) {
+	var dm posted
+	c := call{name: "opening a direct message", method: "POST", path: "users/@me/channels", lane: "direct", again: true, body: map[string]string{"recipient_id": q.User}}
+	err := a.rest.do(ctx, c, &dm)
+	if err == nil && !isID(dm.ID) {
+		err = errors.New("there is no direct conversation")
+	}
+	return dm.ID, err
 }
 
 // messages posts parts as messages of the bot. They may be repeated, since
@@ -322,8 +351,8 @@ func (a *Adapter) messages(ctx context.Context, o outgoing, channel string, part
 	}
 	for i, m := range parts {
 		m.Nonce, m.Enforce = nonce(o.key, i, len(parts)), true
-		if i == 0 {
-			m.Reference = to
+		if m.Reference = to; i > 0 { // so that earlier finds it
+			m.Reference = &render.Reference{Message: first.ID, Channel: channel}
 		}
 		var at posted
 		c := call{name: "posting", method: "POST", path: "channels/" + channel + "/messages", lane: "channel " + channel, again: true, tries: stubborn}
@@ -404,7 +433,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 	switch {
 	case q.Message:
 		_, err = a.deliverMessage(ctx, o)
-	case a.d.Now().Sub(q.At) < a.c.pace.life:
+	case a.alive(q):
 		_, err = a.edit(ctx, q, m)
 	case trouble.Cause != desk.Restarting:
 		_, err = a.outlive(ctx, o)

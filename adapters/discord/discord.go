@@ -79,6 +79,7 @@ type Config struct {
 type Records interface {
 	PutAnswer(ctx context.Context, a ledger.Answer) error
 	Answer(ctx context.Context, id string) (ledger.Answer, error)
+	AnswerTo(ctx context.Context, key string) (ledger.Answer, error)
 	Posted(ctx context.Context, id string, message []byte) error
 	Rate(ctx context.Context, f ledger.Feedback) error
 	AskHuman(ctx context.Context, id, user string) (fresh bool, err error)

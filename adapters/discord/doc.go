@@ -19,6 +19,7 @@
 //	upload.go       files in direct messages -> bot/shelf
 //	button.go       sources, feedback, a human
 //	share.go        a private answer posted to its channel
+//	earlier.go      what an earlier run of a question left there
 //	language.go     our own texts in the reader's language
 //	directory.go    members as identities, channels as audiences
 //	command.go      the commands and their registration

@@ -30,6 +30,7 @@ const (
 	codeEmptyMessage       = 50006
 	codeInvalidToken       = 50027
 	codeInvalidBody        = 50035
+	codeNoHistory          = 160002
 	codeThreadExists       = 160004
 	codeBlockedByAutoMod   = 200000
 	codeHarmfulLink        = 240000

@@ -49,7 +49,7 @@ func (a *Adapter) askShare(ctx context.Context, in *interaction, answer ledger.A
 //
 // SECURITY: every source of the private answer must be open to everybody who
 // can read there, and what is posted is made anew within their rights.
-func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Result, error) {
+func (a *Adapter) share(ctx context.Context, t *desk.Task, q question, begun written) (desk.Result, error) {
 	refuse := func(reason, text string) (desk.Result, error) {
 		_, err := a.edit(ctx, q, render.Say(q.language(true)(text)))
 		if deadToken(err) || errors.Is(gone(err), errGone) {
@@ -93,7 +93,7 @@ func (a *Adapter) share(ctx context.Context, t *desk.Task, q question) (desk.Res
 	if w.moved || w.Outcome != bot.Answered {
 		return refuse("not_shared", sayNotShared)
 	}
-	return a.post(ctx, t, q, w)
+	return a.post(ctx, t, q, w, begun)
 }
 
 // deliverShared posts an answer as a message of the channel, never as an edit
@@ -107,8 +107,17 @@ func (a *Adapter) deliverShared(ctx context.Context, o outgoing) (posted, error)
 	if err != nil {
 		return at, err
 	}
-	if _, err := a.edit(ctx, o.q, render.Say(o.q.language(true)(sayPosted))); err != nil {
+	a.tellShared(ctx, o.q)
+	return at, nil
+}
+
+// tellShared tells the presser of a share that it was posted, while that is
+// possible. The message in the channel says it too.
+func (a *Adapter) tellShared(ctx context.Context, q question) {
+	if q.Share == "" || !a.alive(q) {
+		return
+	}
+	if _, err := a.edit(ctx, q, render.Say(q.language(true)(sayPosted))); err != nil {
 		a.d.Log.Warn("a person could not be told that an answer was posted", "error", err)
 	}
-	return at, nil
 }

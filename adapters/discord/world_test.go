@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"footnote/bot/cite"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
+	"footnote/bot/ledger/ledgertest"
 	"footnote/bot/shelf/shelftest"
 )
 
@@ -180,6 +182,7 @@ type setting struct {
 	cold    bool              // do not wait for the facts
 	files   *shelftest.Keeper // nil: no files are taken
 	dir     string            // of notices
+	life    *ledgertest.Life  // nil: it ends with the test
 }
 
 func quick() pace {
@@ -226,6 +229,12 @@ func newRig(t *testing.T, x *town, s setting) *rig {
 	}
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o := desk.Options{Ledger: r.ledger, Log: log, Grace: 2 * time.Second, Patience: 2 * time.Second, Lease: time.Minute, Budget: 2 * time.Second}
+	var records ledger.Store = r.ledger
+	if s.life != nil {
+		records = s.life.Ledger(r.ledger)
+		o.Ledger, o.Grace, o.Patience = records, 20*time.Millisecond, 20*time.Millisecond // dead, it waits for nothing
+		c.pace.transport = s.life.Transport(&http.Transport{}, stepOf)
+	}
 	if s.desk != nil {
 		s.desk(&o)
 	}
@@ -234,7 +243,7 @@ func newRig(t *testing.T, x *town, s setting) *rig {
 		t.Fatal(err)
 	}
 	r.desk = d
-	deps := Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: r.ledger, Desk: d, Standing: board{}, Log: log, Now: s.now}
+	deps := Deps{Handle: r.shelf.handle, Open: r.shelf.open, Ledger: records, Desk: d, Standing: board{}, Log: log, Now: s.now}
 	r.keep(s, &deps)
 	a, err := New(c, deps)
 	if err != nil {

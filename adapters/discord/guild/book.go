@@ -39,6 +39,13 @@ func NewBook(maxAge time.Duration, now func() time.Time) *Book {
 	return &Book{maxAge: maxAge, now: now, guilds: map[string]*entry{}, joined: map[string]bool{}, found: map[string]bool{}}
 }
 
+// Me is the bot's own account, "" until it is known.
+func (b *Book) Me() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.self
+}
+
 // Self notes the bot's own account.
 func (b *Book) Self(user string) {
 	b.mu.Lock()

@@ -122,15 +122,23 @@ func Plainest(m Message) Message {
 	return p
 }
 
+// Again is a message that was posted, without its buttons, as Discord gives it
+// back.
+func Again(content string) Message { return message(content) }
+
 // Unsure is a first part whose further parts may or may not have arrived.
 func Unsure(m Message, say func(string) string) Message {
-	m.Content += "\n*" + say("Discord did not confirm the rest of this answer. If it is missing, ask again.") + "*"
+	note := "\n*" + say("Discord did not confirm the rest of this answer. If it is missing, ask again.") + "*"
+	m.Content = strings.TrimSuffix(m.Content, note) + note
 	return m
 }
 
+// Quote is how a message begins that stands alone: with its question.
+func Quote(question string) string { return "> " + cut(line(question), 200) + "\n" }
+
 // Quoting puts the question in front, for a message that stands alone.
 func Quoting(question string, m Message) Message {
-	quote := "> " + cut(line(question), 200) + "\n"
+	quote := Quote(question)
 	if question != "" && units(quote)+units(m.Content) <= 1990 {
 		m.Content = quote + m.Content
 	}
