@@ -22,28 +22,14 @@ question failed.`,
 	return c
 }
 
-func (p *program) runAsk(ctx context.Context, a *asking, args []string) (err error) {
-	in, err := p.input(a, args)
-	if err != nil {
+func (p *program) runAsk(ctx context.Context, a *asking, args []string) error {
+	return p.eachAsked(ctx, a, args, assemble.DefaultTop, func(s *session, q question) error {
+		reply, err := p.answer(ctx, s, q)
+		if err == nil && a.batch == "" && reply.Outcome == bot.Refused {
+			return &exit{code: ExitRefused}
+		}
 		return err
-	}
-	s, err := p.session(ctx, a.asker, assemble.DefaultTop, in.batch != nil)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, s.Close)
-	if in.batch != nil {
-		defer in.batch.Close()
-		return p.each(ctx, in, func(q question) error {
-			_, err := p.answer(ctx, s, q)
-			return err
-		})
-	}
-	reply, err := p.answer(ctx, s, in.one)
-	if err == nil && reply.Outcome == bot.Refused {
-		return &exit{code: ExitRefused}
-	}
-	return err
+	})
 }
 
 // answer answers one question and prints the reply.

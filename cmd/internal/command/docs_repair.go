@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"footnote/adapters/console"
-	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
@@ -38,14 +37,11 @@ func (p *program) docsVerify() *cobra.Command {
 }
 
 func (p *program) runDocsVerify(ctx context.Context) (err error) {
-	s, err := p.openShelf(ctx)
+	s, err := p.openCurrent(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
-	if s.current == nil {
-		return fmt.Errorf("%w", retrieval.ErrNoIndex)
-	}
 	all, err := ingest.Compare(ctx, s.current, s.Catalog)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -28,12 +27,7 @@ func (p *program) evaluation() *cobra.Command {
 questions of SET/queries.jsonl. A result is right when a returned chunk holds
 the answer's bytes of the source file. Conversations count with their first
 turn. Rows: bm25, dense, hybrid (as fused) and hybrid+rerank (the final order).`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("footnote eval quick needs the folder of a question set"))
-			}
-			return nil
-		},
+		Args: some("the folder of a question set"),
 	}
 	p.jsonFlag(quick)
 	quick.RunE = func(cmd *cobra.Command, args []string) error {

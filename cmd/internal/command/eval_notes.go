@@ -29,12 +29,7 @@ the MRR is (permutations).
 
 It needs notes.url and notes.model, and asks the model of every chunk: what it
 wrote is kept.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("footnote eval notes needs the folder of a question set"))
-			}
-			return nil
-		},
+		Args: some("the folder of a question set"),
 	}
 	p.jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {

@@ -81,21 +81,8 @@ func (p *program) explain() *cobra.Command {
 	return c
 }
 
-func (p *program) runExplain(ctx context.Context, a *asking, args []string, top int) (err error) {
-	in, err := p.input(a, args)
-	if err != nil {
-		return err
-	}
-	s, err := p.session(ctx, a.asker, assemble.DefaultTop, in.batch != nil)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, s.Close)
-	if in.batch != nil {
-		defer in.batch.Close()
-		return p.each(ctx, in, func(q question) error { return p.explanation(ctx, s, q, top) })
-	}
-	return p.explanation(ctx, s, in.one, top)
+func (p *program) runExplain(ctx context.Context, a *asking, args []string, top int) error {
+	return p.eachAsked(ctx, a, args, assemble.DefaultTop, func(s *session, q question) error { return p.explanation(ctx, s, q, top) })
 }
 
 // explanation works on one question and prints all its stages.

@@ -128,14 +128,11 @@ func (p *program) indexVerify() *cobra.Command {
 }
 
 func (p *program) runIndexVerify(ctx context.Context) (err error) {
-	s, err := p.openShelf(ctx)
+	s, err := p.openCurrent(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing(&err, s.Close)
-	if s.current == nil {
-		return fmt.Errorf("%w", retrieval.ErrNoIndex)
-	}
 	found, err := assemble.Verify(ctx, s.current, s.Catalog)
 	if err != nil {
 		return err

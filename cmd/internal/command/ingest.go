@@ -72,12 +72,7 @@ none of them speaks is refused, never public. The people file, the configuration
 and the data directory are no documents, wherever they lie.
 
 It ends with 3 if some documents failed or were refused; the others are in.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("footnote ingest needs a folder or a file"))
-			}
-			return nil
-		},
+		Args: some("a folder or a file"),
 	}
 	c.Flags().StringSliceVar(&f.access, "access", nil, "`WHO` may read what has no list of its own: everyone, group:NAME, user:NAME, an e-mail address; several with commas")
 	c.Flags().StringSliceVar(&f.options.Include, "include", nil, "take only files that match the `PATTERN`, for example **/*.md")

@@ -77,6 +77,27 @@ func (p *program) input(a *asking, args []string) (in input, err error) {
 	return in, err
 }
 
+// eachAsked opens a session and does the question of the arguments, or each of
+// the batch. top is how many results the session's searches give.
+func (p *program) eachAsked(ctx context.Context, a *asking, args []string, top int, do func(*session, question) error) (err error) {
+	in, err := p.input(a, args)
+	if err != nil {
+		return err
+	}
+	if in.batch != nil {
+		defer in.batch.Close()
+	}
+	s, err := p.session(ctx, a.asker, top, in.batch != nil)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, s.Close)
+	if in.batch == nil {
+		return do(s, in.one)
+	}
+	return p.each(ctx, in, func(q question) error { return do(s, q) })
+}
+
 // each answers the questions of a batch in order. What fails is told on
 // standard error with its line, and makes the command fail at the end.
 func (p *program) each(ctx context.Context, in input, do func(question) error) error {

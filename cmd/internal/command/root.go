@@ -136,6 +136,16 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// some wants one argument or more and says which.
+func some(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(fmt.Errorf("%s needs %s", cmd.CommandPath(), what))
+		}
+		return nil
+	}
+}
+
 // config loads the configuration that the flags and the environment name.
 func (p *program) config() (config.Config, error) {
 	if p.served != nil {

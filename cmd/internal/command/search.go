@@ -38,25 +38,14 @@ func (p *program) search() *cobra.Command {
 	return c
 }
 
-func (p *program) runSearch(ctx context.Context, a *asking, args []string, top int) (err error) {
-	in, err := p.input(a, args)
-	if err != nil {
+func (p *program) runSearch(ctx context.Context, a *asking, args []string, top int) error {
+	return p.eachAsked(ctx, a, args, top, func(s *session, q question) error {
+		err := p.hits(ctx, s, q, top)
+		if a.batch == "" && errors.Is(err, retrieval.ErrQuestion) {
+			return usage(err)
+		}
 		return err
-	}
-	s, err := p.session(ctx, a.asker, top, in.batch != nil)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, s.Close)
-	if in.batch != nil {
-		defer in.batch.Close()
-		return p.each(ctx, in, func(q question) error { return p.hits(ctx, s, q, top) })
-	}
-	err = p.hits(ctx, s, in.one, top)
-	if errors.Is(err, retrieval.ErrQuestion) {
-		return usage(err)
-	}
-	return err
+	})
 }
 
 // hits searches one question and prints what it finds.
