@@ -25,17 +25,17 @@ type Generation struct {
 	manifest retrieval.Manifest
 	keys     keys
 
-	seen  atomic.Pointer[state] // as of the last look; nil: it has moved
+	seen  atomic.Pointer[state] // as of the last look, nil before the first
 	names names
 	lists lists
+	views views
 
-	following sync.Mutex
+	following sync.Mutex // whoever changes seen
 	numbered  int
-	last      *state
 }
 
 func newGeneration(client redis.UniversalClient, o Options, m retrieval.Manifest) *Generation {
-	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}}
+	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}, views: views{known: map[string]*view{}}}
 }
 
 // Manifest says what made the generation.
@@ -46,13 +46,13 @@ func (g *Generation) Manifest() retrieval.Manifest { return g.manifest }
 func (g *Generation) Counts() retrieval.Counts {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	s, err := g.fetch(ctx)
+	s, err := g.look(ctx)
 	if err != nil {
 		if s = g.seen.Load(); s == nil {
 			return retrieval.Counts{}
 		}
 	}
-	return retrieval.Counts{Documents: len(s.docs), Chunks: s.chunks}
+	return retrieval.Counts{Documents: s.visible, Chunks: s.chunks}
 }
 
 // part is what loadScript gives for a chunk.
@@ -239,11 +239,12 @@ func (g *Generation) ready(ctx context.Context) error {
 // complete compares the number of chunks that can be found with the
 // statistics.
 func (g *Generation) complete(ctx context.Context) error {
+	const doing = "counting the chunks"
+	s, err := g.fetch(ctx)
+	if err != nil {
+		return failed(ctx, doing, err)
+	}
 	for range attempts {
-		s, err := g.fetch(ctx)
-		if err != nil {
-			return err
-		}
 		shown := []string{nobody}
 		for pub, o := range s.overlay {
 			if o.hidden {
@@ -251,20 +252,21 @@ func (g *Generation) complete(ctx context.Context) error {
 			}
 		}
 		var found *redis.FTSearchCmd
-		same, err := g.pinned(ctx, s, func(p redis.Pipeliner) {
+		now, err := g.pinned(ctx, s, func(p redis.Pipeliner) {
 			found = g.count(ctx, p, "@"+fieldState+":{"+live+"} -@"+fieldPublication+":{"+strings.Join(shown, "|")+"}")
 		})
 		if err != nil {
-			return failed(ctx, "counting the chunks", err)
+			return failed(ctx, doing, err)
 		}
-		if want := s.chunks; same && found.Val().Total != want {
-			return fmt.Errorf("%w: %d chunks are indexed instead of %d; %s", retrieval.ErrCorrupt, found.Val().Total, want, rebuild)
-		}
-		if same {
+		if now.version == s.version {
+			if found.Val().Total != s.chunks {
+				return fmt.Errorf("%w: %d chunks are indexed instead of %d; %s", retrieval.ErrCorrupt, found.Val().Total, s.chunks, rebuild)
+			}
 			return nil
 		}
+		s = now
 	}
-	return fmt.Errorf("counting the chunks: %w", errRestless)
+	return fmt.Errorf("%s: %w", doing, errRestless)
 }
 
 // name is what a publication is called outside.

@@ -13,16 +13,19 @@ import (
 	"footnote/retrieval"
 )
 
-// list is what was fetched of a term: its chunks by publication, of those that
-// were visible in a state. What is in it of a publication never changes.
+// list is what was fetched of a term: its chunks by document, of those below
+// docs that are visible in the state number or a later one. What is in it of a
+// document never changes.
 type list struct {
-	runs   []run
-	number int // of the state
+	runs   [2][]run // most of them; the latest, copied when some are added
+	table  int
+	number int
+	docs   int
 	size   int // items
 }
 
 type run struct {
-	pub   string
+	doc   int
 	items []item
 }
 
@@ -30,14 +33,6 @@ type item struct {
 	ordinal uint32
 	count   uint16 // of the term, saturated
 	length  uint16 // of the chunk, saturated
-}
-
-// postings are the runs of a list that a state shows, with their place in it.
-type postings struct{ runs []placed }
-
-type placed struct {
-	doc   int
-	items []item
 }
 
 // lists keeps what was fetched of terms by token. A list of an older state is
@@ -51,6 +46,7 @@ type lists struct {
 const (
 	maxListed = 4 << 20
 	maxSince  = 100 // publications since; with more a list is fetched anew
+	maxLatest = 64  // runs that are copied with each change
 )
 
 func (ls *lists) get(token string) *list {
@@ -72,28 +68,51 @@ func (ls *lists) set(token string, l *list) {
 	ls.known[token] = l
 }
 
-// bring makes the list of a state from an older one and what was fetched of the
-// publications since, by name.
-func (l *list) bring(s *state, since map[string]string) (*list, error) {
-	out := &list{number: s.number}
-	keep := func(r run) {
-		out.runs = append(out.runs, r)
-		out.size += len(r.items)
+// in is the list by the numbers of a state, nil if it may lack something of it.
+func (l *list) in(s *state) *list {
+	switch {
+	case l == nil || l.number > s.number:
+		return nil
+	case l.table == s.table.id:
+		return l
+	case l.table != s.before || l.docs > len(s.moved):
+		return nil
 	}
-	if l != nil {
-		for _, r := range l.runs {
-			_, again := since[r.pub]
-			if _, visible := s.places[r.pub]; visible && !again {
-				keep(r)
+	out := &list{table: s.table.id, number: s.number}
+	for _, n := range s.moved[:l.docs] {
+		if n != gone {
+			out.docs = n + 1
+		}
+	}
+	for _, runs := range l.runs {
+		for _, r := range runs {
+			if r.doc = s.moved[r.doc]; r.doc != gone {
+				out.add(0, r)
 			}
 		}
 	}
+	return out
+}
+
+func (l *list) add(part int, r run) {
+	l.runs[part] = append(l.runs[part], r)
+	l.size += len(r.items)
+}
+
+// bring makes the list of a state from an older one (nil: none) and what was
+// fetched of the publications since, by name.
+func (l *list) bring(s *state, since map[string]string) (*list, error) {
+	out := &list{table: s.table.id, number: s.number, docs: len(s.docs)}
+	if l != nil {
+		out.runs, out.size, out.number = l.runs, l.size, l.number
+		out.runs[1] = slices.Clip(l.runs[1])
+	}
 	for pub, packed := range since {
-		n, visible := s.places[pub]
-		if !visible || packed == "" {
+		n := s.find(pub)
+		if n == gone || packed == "" {
 			continue
 		}
-		r := run{pub: pub}
+		r := run{doc: n}
 		beyond := false
 		err := decodePostings(packed, func(ordinal, count, length int) {
 			beyond = beyond || ordinal >= s.docs[n].chunks
@@ -102,20 +121,25 @@ func (l *list) bring(s *state, since map[string]string) (*list, error) {
 		if err != nil || beyond {
 			return nil, fmt.Errorf("%w: a term's postings in publication %s", retrieval.ErrCorrupt, pub)
 		}
-		keep(r)
+		out.add(1, r)
+	}
+	if len(out.runs[1]) > maxLatest {
+		out = out.merge(s)
 	}
 	return out, nil
 }
 
-// place finds the list's runs in a state that shows all of them.
-func (s *state) place(l *list) *postings {
-	p := &postings{runs: make([]placed, 0, len(l.runs))}
-	for _, r := range l.runs {
-		if n, ok := s.places[r.pub]; ok {
-			p.runs = append(p.runs, placed{n, r.items})
+// merge leaves out what is gone from a state.
+func (l *list) merge(s *state) *list {
+	out := &list{table: l.table, number: s.number, docs: l.docs}
+	for _, runs := range l.runs {
+		for _, r := range runs {
+			if s.force[r.doc] != gone {
+				out.add(0, r)
+			}
 		}
 	}
-	return p
+	return out
 }
 
 // encodePostings packs the chunks of one publication that hold a term: for each
@@ -149,10 +173,12 @@ func decodePostings(s string, visit func(ordinal, count, length int)) error {
 }
 
 // frequency is how many admitted chunks hold the term.
-func (v *view) frequency(s *state, p *postings) (n int) {
-	for _, r := range p.runs {
-		if v.lists[s.docs[r.doc].list] {
-			n += len(r.items)
+func (v *view) frequency(s *state, l *list) (n int) {
+	for _, runs := range l.runs {
+		for _, r := range runs {
+			if v.admits(s, r.doc) {
+				n += len(r.items)
+			}
 		}
 	}
 	return n
@@ -170,16 +196,18 @@ func idf(chunks, holding int) float64 {
 
 // accumulate adds a term's share, weight·count/(count + K), to the admitted
 // chunks that hold it; K = k1·(1 − b + b·length/average).
-func (v *view) accumulate(scores []float64, s *state, p *postings, weight float64) {
+func (v *view) accumulate(scores []float64, s *state, l *list, weight float64) {
 	average := float64(v.length) / float64(v.chunks)
-	for _, r := range p.runs {
-		d := &s.docs[r.doc]
-		if !v.lists[d.list] {
-			continue
-		}
-		for _, it := range r.items {
-			count := float64(it.count)
-			scores[d.base+int(it.ordinal)] += weight * count / (count + k1*(1-b+b*float64(it.length)/average))
+	for _, runs := range l.runs {
+		for _, r := range runs {
+			if !v.admits(s, r.doc) {
+				continue
+			}
+			base := s.docs[r.doc].base
+			for _, it := range r.items {
+				count := float64(it.count)
+				scores[base+int(it.ordinal)] += weight * count / (count + k1*(1-b+b*float64(it.length)/average))
+			}
 		}
 	}
 }
@@ -197,7 +225,7 @@ func (s *search) lexical(ctx context.Context, depth int) (best []scored, missing
 	for _, t := range s.query.Terms {
 		times[t]++
 	}
-	scores := make([]float64, s.state.chunks)
+	scores := make([]float64, s.state.span)
 	for _, t := range distinct(s.query.Terms) {
 		n := s.frequency(t)
 		if n == 0 {
@@ -217,17 +245,11 @@ func (s *search) lexical(ctx context.Context, depth int) (best []scored, missing
 }
 
 // best are the chunks that score no less than the depth-th, in no order.
-func (s *search) best(scores []float64, depth int) []scored {
+func (s *search) best(scores []float64, depth int) (out []scored) {
 	if depth < 1 {
 		return nil
 	}
-	found := slices.DeleteFunc(slices.Clone(scores), func(x float64) bool { return x == 0 })
-	slices.Sort(found)
-	floor := math.SmallestNonzeroFloat64
-	if len(found) > depth {
-		floor = found[len(found)-depth]
-	}
-	var out []scored
+	floor := floor(scores, depth)
 	for _, d := range s.state.docs {
 		for i, x := range scores[d.base : d.base+d.chunks] {
 			if x >= floor {
@@ -236,6 +258,28 @@ func (s *search) best(scores []float64, depth int) []scored {
 		}
 	}
 	return out
+}
+
+// floor is the depth-th greatest score, or the least above 0 where there are
+// fewer.
+func floor(scores []float64, depth int) float64 {
+	least := math.SmallestNonzeroFloat64
+	top := make([]float64, 0, 2*depth)
+	for _, x := range scores {
+		if x < least {
+			continue
+		}
+		if top = append(top, x); len(top) == cap(top) {
+			slices.Sort(top)
+			top = append(top[:0], top[depth:]...)
+			least = top[0]
+		}
+	}
+	if len(top) < depth {
+		return least
+	}
+	slices.Sort(top)
+	return top[len(top)-depth]
 }
 
 func placesOf(all []scored) []place {

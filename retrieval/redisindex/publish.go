@@ -86,15 +86,12 @@ func countTerms(chunks []retrieval.IndexedChunk) map[string][]byte {
 // stage writes a publication, hidden.
 func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string, terms map[string][]byte) error {
 	tokens := slices.Sorted(maps.Keys(terms))
-	_, err := g.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		tx.HSet(ctx, g.keys.overlay, pub, hidden(g.o.now()))
-		tx.Set(ctx, g.keys.version, newVersion(), 0)
-		tx.HSet(ctx, g.keys.names, pub, encodeName(p.Document.ID, p.Document.Revision))
-		tx.Set(ctx, g.keys.contents+pub, encodeContents(len(p.Chunks), tokens), 0)
-		tx.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0)
-		return nil
-	})
+	err := stageScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.overlay, g.keys.names, g.keys.contents + pub},
+		newVersion(), pub, hidden(g.o.now()), encodeName(p.Document.ID, p.Document.Revision), encodeContents(len(p.Chunks), tokens)).Err()
 	if err != nil {
+		return err
+	}
+	if err := g.client.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0).Err(); err != nil {
 		return err
 	}
 	for some := range slices.Chunk(tokens, 10*batch) {
@@ -289,6 +286,8 @@ func (g *Generation) swap(ctx context.Context, fence string, id retrieval.Docume
 	var pubs []any
 	if old != nil {
 		before = old.raw
+	}
+	if old != nil && (r == nil || r.pub != old.pub) {
 		pubs = append(pubs, old.pub, hidden(g.o.now()), "")
 	}
 	if r != nil {
@@ -304,7 +303,7 @@ func (g *Generation) swap(ctx context.Context, fence string, id retrieval.Docume
 		}
 		pubs = append(pubs, r.pub, shown, encodeEntry(r.share(), r.list))
 	}
-	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.documents, g.keys.directory, g.keys.overlay, g.keys.fences},
+	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.documents, g.keys.directory, g.keys.overlay, g.keys.fences},
 		append([]any{string(id), before, after, staged, newVersion(), fence}, pubs...)...).Int()
 	switch n {
 	case -2:
@@ -330,7 +329,7 @@ func (g *Generation) retag(ctx context.Context, pub string, list acl.List) error
 			return err
 		}
 	}
-	return settleScript.Run(ctx, g.client, []string{g.keys.version, g.keys.overlay}, pub, mine, newVersion()).Err()
+	return settleScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.overlay}, pub, mine, newVersion()).Err()
 }
 
 func (g *Generation) chunkKeys(pub string, from, to int) []string {
@@ -389,6 +388,7 @@ func (g *Generation) discard(ctx context.Context, pub string, text bool) {
 		p.Unlink(after, rest...)
 		p.HDel(after, g.keys.names, pub)
 		p.HDel(after, g.keys.overlay, pub)
+		g.tell(after, p, pub)
 		return nil
 	})
 }

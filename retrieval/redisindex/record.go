@@ -22,8 +22,8 @@ const pubLen = 16
 
 func newPublication() string { return strings.ToLower(rand.Text())[:pubLen] }
 
-// newVersion names a version. It is not a count: after a loss of the last
-// changes a count would come to the same number with other contents.
+// newVersion is the token of a version. It is not a count: after a loss of the
+// last changes a count would come to the same number with other contents.
 func newVersion() string { return rand.Text() }
 
 // saturated is the largest length and frequency that BM25 sees.
@@ -224,15 +224,15 @@ func (k keys) placeOf(key string) (place, error) {
 
 // keys are the names of a generation's keys.
 type keys struct {
-	index, version, documents, directory, overlay, names, fences string
-	chunks, passages, states, texts, contents                    string // followed by a publication
-	postings                                                     string // followed by a token
+	index, version, log, documents, directory, overlay, names, fences string
+	chunks, passages, states, texts, contents                         string // followed by a publication
+	postings                                                          string // followed by a token
 }
 
 func newKeys(prefix, name string) keys {
 	p := prefix + ":{" + name + "}"
 	return keys{
-		index: p, version: p + ":v", documents: p + ":d", directory: p + ":a", overlay: p + ":o", names: p + ":u", fences: p + ":f",
+		index: p, version: p + ":v", log: p + ":l", documents: p + ":d", directory: p + ":a", overlay: p + ":o", names: p + ":u", fences: p + ":f",
 		chunks: p + ":c:", passages: p + ":p:", states: p + ":s:", texts: p + ":t:", contents: p + ":x:", postings: p + ":w:",
 	}
 }

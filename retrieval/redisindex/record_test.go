@@ -92,7 +92,7 @@ func TestDamagedPostings(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	s, err := newState("v", nil, map[string]string{"aaaa": encodeEntry(share{2, 4}, everyone)})
+	s, err := newState().next(said{directory: map[string]string{"aaaa": encodeEntry(share{2, 4}, everyone)}})
 	must(t, err)
 	var none *list
 	if _, err := none.bring(s, map[string]string{"aaaa": varints(3, 1, 2)}); err == nil {

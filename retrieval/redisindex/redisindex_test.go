@@ -136,13 +136,25 @@ func TestRoundTripsOfASearch(t *testing.T) {
 		},
 		pipeline: func([]redis.Cmder) { trips.Add(1) },
 	})
+	other := again(t, g)
 	for _, c := range []struct {
-		what  string
-		depth int
-		most  int32
-	}{{"all lexical hits are near", 1000, 1}, {"some are far", 3, 2}} {
+		what   string
+		vector []float32
+		depth  int
+		before func()
+		most   int32
+	}{
+		{"words alone", nil, 1000, func() {}, 1},
+		{"all lexical hits are near", indextest.Vector(30), 1000, func() {}, 2},
+		{"some are far", indextest.Vector(30), 3, func() {}, 3},
+		{"another process published", indextest.Vector(30), 1000, func() { publish(t, other, "new", "r1", everyone, "key one") }, 3}, // and a name
+		{"another process changed a list", indextest.Vector(30), 1000, func() { must(t, other.SetAccess(t.Context(), "d03", everyone)) }, 2},
+		{"another process removed", indextest.Vector(30), 1000, func() { must(t, other.Remove(t.Context(), "d04")) }, 2},
+		{"words alone after a change", nil, 1000, func() { publish(t, other, "d05", "r1", everyone, "key one") }, 3},
+	} {
+		c.before()
 		trips.Store(0)
-		q := retrieval.Query{Terms: []string{"key", "w7"}, Vector: indextest.Vector(30), Depth: c.depth, Count: []string{"key", "other"}}
+		q := retrieval.Query{Terms: []string{"key", "w7"}, Vector: c.vector, Depth: c.depth, Count: []string{"key", "other"}}
 		_, err := g.Search(t.Context(), member(), q)
 		must(t, err)
 		if n := trips.Load(); n > c.most {

@@ -2,30 +2,57 @@ package redisindex
 
 import "github.com/redis/go-redis/v9"
 
+// move is a function of scripts: it names the version anew and appends to the
+// log what makes the difference, for those who know the version before.
+const move = `
+local function move(version, log, token, said)
+  local before = redis.call('GET', version) or ''
+  local id = redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'f', before, 't', token, unpack(said))
+  redis.call('SET', version, token .. '@' .. id)
+end
+`
+
+// stageScript hides a publication that is about to be written. Run again it
+// changes nothing.
+//
+//	keys: version log overlay names contents
+//	args: token of the version, publication, its overlay, its name, its contents
+var stageScript = redis.NewScript(move + `
+if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return 0 end
+move(KEYS[1], KEYS[2], ARGV[1], {'o' .. ARGV[2], ARGV[3]})
+redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
+redis.call('HSET', KEYS[4], ARGV[2], ARGV[4])
+redis.call('SET', KEYS[5], ARGV[5])
+return 1`)
+
 // changeScript is one change that readers see: it replaces a document's record
 // if that is still the one that the change was made from, sets overlay and
 // directory of its publications, and names the version anew. A change under a
 // fence is made only while that stands; one without a fence ends any.
 //
-//	keys: version documents directory overlay fences
+//	keys: version log documents directory overlay fences
 //	args: id, expected record, new record ("" none), publication that must be staged ("" none),
-//	      version, fence ("" none), then (publication, overlay, entry of the directory; "" none)…
+//	      token of the version, fence ("" none), then (publication, overlay, entry of the directory; "" none)…
 //	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away,
 //	      -2 if the fence does not stand
-var changeScript = redis.NewScript(`
+var changeScript = redis.NewScript(move + `
 local function set(key, field, value)
   if value == '' then redis.call('HDEL', key, field) else redis.call('HSET', key, field, value) end
 end
-if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
-if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[4], ARGV[4]) == 0 then return -1 end
-if ARGV[6] == '' then redis.call('HDEL', KEYS[5], ARGV[1])
-elseif redis.call('HGET', KEYS[5], ARGV[1]) ~= ARGV[6] then return -2 end
-set(KEYS[2], ARGV[1], ARGV[3])
+if (redis.call('HGET', KEYS[3], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[5], ARGV[4]) == 0 then return -1 end
+if ARGV[6] == '' then redis.call('HDEL', KEYS[6], ARGV[1])
+elseif redis.call('HGET', KEYS[6], ARGV[1]) ~= ARGV[6] then return -2 end
+local said = {}
 for i = 7, #ARGV, 3 do
-  set(KEYS[4], ARGV[i], ARGV[i + 1])
-  set(KEYS[3], ARGV[i], ARGV[i + 2])
+  for _, x in ipairs({'o' .. ARGV[i], ARGV[i + 1], 'a' .. ARGV[i], ARGV[i + 2]}) do said[#said + 1] = x end
 end
-redis.call('SET', KEYS[1], ARGV[5])
+move(KEYS[1], KEYS[2], ARGV[5], said)
+set(KEYS[3], ARGV[1], ARGV[3])
+for i = 7, #ARGV, 3 do
+  set(KEYS[5], ARGV[i], ARGV[i + 1])
+  set(KEYS[4], ARGV[i], ARGV[i + 2])
+end
 return 1`)
 
 // retagScript writes an access list into chunks of a publication, as long as
@@ -43,12 +70,12 @@ return 1`)
 
 // settleScript takes an access list out of the overlay once the tags say it.
 //
-//	keys: version overlay
-//	args: publication, overlay expected, version
-var settleScript = redis.NewScript(`
-if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HDEL', KEYS[2], ARGV[1])
-redis.call('SET', KEYS[1], ARGV[3])
+//	keys: version log overlay
+//	args: publication, overlay expected, token of the version
+var settleScript = redis.NewScript(move + `
+if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return 0 end
+move(KEYS[1], KEYS[2], ARGV[3], {'o' .. ARGV[1], ''})
+redis.call('HDEL', KEYS[3], ARGV[1])
 return 1`)
 
 // loadScript reads one part of chunks together with the records of their

@@ -31,10 +31,15 @@ func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Qu
 			return retrieval.Candidates{}, fmt.Errorf("searching: %w", err)
 		}
 	}
+	// Comparing vectors is dear: it is not begun with a state that has moved.
+	look := g.look
+	if q.Vector == nil {
+		look = g.current
+	}
 	for range attempts {
-		s, err := g.current(ctx)
+		s, err := look(ctx)
 		if err != nil {
-			return retrieval.Candidates{}, err
+			return retrieval.Candidates{}, failed(ctx, "searching", err)
 		}
 		found := &search{Generation: g, state: s, grant: grant, query: q}
 		c, err := found.run(ctx)
@@ -44,7 +49,7 @@ func (g *Generation) Search(ctx context.Context, grant acl.Grant, q retrieval.Qu
 		if !errors.Is(err, errMoved) {
 			return retrieval.Candidates{}, failed(ctx, "searching", err)
 		}
-		g.seen.CompareAndSwap(s, nil)
+		look = g.current // as of that moment
 	}
 	return retrieval.Candidates{}, fmt.Errorf("searching: %w", errRestless)
 }
@@ -57,7 +62,7 @@ type search struct {
 	query  retrieval.Query
 	filter filter
 	view   *view
-	terms  map[string]*postings // of the question and to be counted
+	terms  map[string]*list // of the question and to be counted
 }
 
 func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
@@ -67,7 +72,7 @@ func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
 		c.Missing = distinct(s.query.Terms)
 		return c, ctx.Err()
 	}
-	s.view = s.state.of(s.grant)
+	s.view = s.views.of(s.state, s.grant)
 	c.Chunks = s.view.chunks
 	depth := min(max(s.query.Depth, 0), s.view.chunks)
 	near := &nearest{depth: depth, asked: depth + margin}
@@ -93,12 +98,12 @@ func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
 // ask sends both legs in one transaction: the vector, and for the terms what
 // is not known of them in this version.
 func (s *search) ask(ctx context.Context, near *nearest) error {
-	s.terms = map[string]*postings{}
+	s.terms = map[string]*list{}
 	var fetches []*fetch
 	err := s.pin(ctx, func(p redis.Pipeliner) {
 		for _, t := range distinct(slices.Concat(s.query.Terms, s.query.Count)) {
-			if s.terms[t] = s.state.known(token(t)); s.terms[t] == nil {
-				fetches = append(fetches, s.fetchTerm(ctx, p, t))
+			if f := s.fetchTerm(ctx, p, t); f != nil {
+				fetches = append(fetches, f)
 			}
 		}
 		near.ask(ctx, s, p)
@@ -111,9 +116,8 @@ func (s *search) ask(ctx context.Context, near *nearest) error {
 		if err != nil {
 			return fmt.Errorf("term %q: %w", f.term, err)
 		}
-		s.terms[f.term] = s.state.place(l)
+		s.terms[f.term] = l
 		s.lists.set(token(f.term), l)
-		s.state.keep(token(f.term), s.terms[f.term])
 	}
 	return nil
 }
@@ -128,15 +132,20 @@ type fetch struct {
 	all   *redis.MapStringStringCmd
 }
 
+// fetchTerm asks for what the list of a term lacks, nil for nothing.
 func (s *search) fetchTerm(ctx context.Context, p redis.Pipeliner, term string) *fetch {
 	key := s.keys.postings + token(term)
-	if l := s.lists.get(token(term)); l != nil {
-		if since := s.state.since(l.number); len(since) <= maxSince {
-			f := &fetch{term: term, older: l, since: since}
-			if len(since) > 0 {
-				f.part = p.HMGet(ctx, key, since...)
-			}
-			return f
+	known := s.lists.get(token(term))
+	if l := known.in(s.state); l != nil {
+		if l != known {
+			s.lists.set(token(term), l)
+		}
+		switch since := s.state.since(l.docs); {
+		case len(since) == 0:
+			s.terms[term] = l
+			return nil
+		case len(since) <= maxSince:
+			return &fetch{term: term, older: l, since: since, part: p.HMGet(ctx, key, since...)}
 		}
 	}
 	return &fetch{term: term, all: p.HGetAll(ctx, key)}
@@ -175,36 +184,11 @@ func (s *search) holding() map[string]int {
 // pin runs the commands in one transaction with the version; errMoved if the
 // version is not the search's.
 func (s *search) pin(ctx context.Context, ask func(redis.Pipeliner)) error {
-	same, err := s.pinned(ctx, s.state, ask)
-	if err == nil && !same {
+	now, err := s.pinned(ctx, s.state, ask)
+	if err == nil && now.version != s.state.version {
 		return errMoved
 	}
 	return err
-}
-
-// pinned runs commands in one transaction and reports whether the generation
-// was at this state's version.
-func (g *Generation) pinned(ctx context.Context, s *state, ask func(redis.Pipeliner)) (bool, error) {
-	var version *redis.StringCmd
-	cmds, err := g.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		version = p.Get(ctx, g.keys.version)
-		ask(p)
-		return nil
-	})
-	for _, c := range cmds {
-		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return false, err
-		}
-		if f, ok := c.(*redis.FTSearchCmd); ok {
-			if err := partial(f.Val()); err != nil {
-				return false, err
-			}
-		}
-	}
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, err
-	}
-	return version.Val() == s.version, nil
 }
 
 // partial says that a result is not whole. A server whose policy is to return
@@ -284,7 +268,8 @@ func (n *nearest) hits(ctx context.Context, s *search) ([]retrieval.DenseHit, er
 			return cmp.Or(cmp.Compare(n.known[a], n.known[b]), s.chunkID(a).Compare(s.chunkID(b)))
 		})
 		best := places[:min(n.depth, len(places))]
-		if len(places) < n.asked || n.known[best[len(best)-1]]+slack < last {
+		whole := len(n.cmd.Val().Docs) < n.asked
+		if whole || len(best) == n.depth && n.known[best[n.depth-1]]+slack < last {
 			return n.keep(s, best), nil
 		}
 		n.asked *= 4
@@ -307,6 +292,8 @@ func (n *nearest) keep(s *search, best []place) []retrieval.DenseHit {
 
 // read takes what was returned: the places, with our distances in known, and
 // the engine's greatest distance.
+//
+// SECURITY: what the view does not admit is left out, whatever the engine says.
 func (n *nearest) read(s *search) (places []place, last float64, err error) {
 	docs := n.cmd.Val().Docs
 	n.known = make(map[place]float64, len(docs))
@@ -315,12 +302,15 @@ func (n *nearest) read(s *search) (places []place, last float64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
+		if last, err = strconv.ParseFloat(d.Fields[distance], 64); err != nil {
+			return nil, 0, fmt.Errorf("the distance %q of a hit: %w", d.Fields[distance], err)
+		}
+		if !s.view.admits(s.state, s.state.find(p.pub)) {
+			continue
+		}
 		v, err := unpackVector(d.Fields[fieldVector], s.manifest.Embedder.Dimensions)
 		if err != nil {
 			return nil, 0, err
-		}
-		if last, err = strconv.ParseFloat(d.Fields[distance], 64); err != nil {
-			return nil, 0, fmt.Errorf("the distance %q of a hit: %w", d.Fields[distance], err)
 		}
 		n.known[p] = cosine(s.query.Vector, v)
 		places = append(places, p)
@@ -346,7 +336,8 @@ func (s *search) name(ctx context.Context, places []place) error {
 }
 
 // distances are those of the lexical hits that are not among the dense ones;
-// nil if there is none.
+// nil if there is none. A chunk never changes its vector, so that whatever
+// version gives it, it is right.
 func (s *search) distances(ctx context.Context, hits []scored, near *nearest) (map[retrieval.ChunkID]float64, error) {
 	if s.query.Vector == nil {
 		return nil, nil
@@ -370,11 +361,15 @@ func (s *search) distances(ctx context.Context, hits []scored, near *nearest) (m
 		return out, nil
 	}
 	vectors := make([]*redis.StringCmd, len(far))
-	err := s.pin(ctx, func(p redis.Pipeliner) {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, f := range far {
 			vectors[i] = p.HGet(ctx, s.keys.chunk(f), fieldVector)
 		}
+		return nil
 	})
+	if errors.Is(err, redis.Nil) {
+		return nil, errMoved // its publication is being deleted
+	}
 	if err != nil {
 		return nil, err
 	}

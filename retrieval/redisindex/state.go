@@ -1,45 +1,54 @@
 package redisindex
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"footnote/acl"
 	"footnote/retrieval"
 )
 
 // state is what a search must know before it asks, of one version of a
-// generation, and what was worked out for that version. The first part never
-// changes.
+// generation. It never changes. The next one is made of it by what changed, and
+// shares with it what did not: docs, lists and deltas only ever grow at their
+// ends.
 type state struct {
 	version string
+	at      string             // the last entry of the log that is in it, "" unknown
 	number  int                // counts the states that this process has seen
 	overlay map[string]overlay // by publication
-	docs    []doc              // visible publications, by name
-	places  map[string]int     // publication -> docs
-	lists   []acl.List         // distinct access lists
-	chunks  int
 
-	mu       sync.Mutex
-	postings map[string]*postings // by token
-	views    map[string]*view     // by digest of the grant
+	*table
+	docs    []doc
+	force   []int // by doc: place in lists of the list in force; gone: not visible
+	lists   []acl.List
+	deltas  []delta
+	visible int // docs
+	chunks  int // of visible docs
+	span    int // chunks that have numbers
 }
 
-// doc is a visible publication. Its chunks have the consecutive numbers from
-// base on.
+// table is what states have in common that number documents alike.
+type table struct {
+	id      int
+	before  int   // the table that was numbered anew to make this one
+	moved   []int // by doc of that: the number here, or gone
+	mu      sync.Mutex
+	places  map[string]int // publication -> docs
+	numbers map[string]int // packed list -> lists; for extend alone
+}
+
+const gone = -1
+
+// doc is a publication that is visible, or was. Its chunks have the
+// consecutive numbers from base on.
 type doc struct {
 	pub  string
-	list int
 	base int
-	born int // number of the state in which this process first saw it
 	share
 }
 
@@ -49,6 +58,13 @@ type share struct {
 	length int // terms of all chunks, each chunk's saturated
 }
 
+// delta is a change of what a list admits, times +1 or -1.
+type delta struct {
+	list int
+	sign int
+	share
+}
+
 // overlay is a publication whose chunks do not say what is in force.
 type overlay struct {
 	hidden bool // being written or being deleted
@@ -56,168 +72,69 @@ type overlay struct {
 	list   acl.List // in force, where it is not hidden
 }
 
-// view is what a grant admits of a state.
-type view struct {
-	lists []bool // which access lists
-	share        // of all admitted publications
+func newState() *state {
+	return &state{overlay: map[string]overlay{}, table: &table{places: map[string]int{}, numbers: map[string]int{}}}
 }
 
-const maxViews = 64 // kept for a version
-
-// of decides on every list once.
-//
-// SECURITY: the lexical leg and all counts see only what it admits.
-func (s *state) of(grant acl.Grant) *view {
-	key := grant.Digest()
+// find is the number of a publication's document, or gone.
+func (s *state) find(pub string) int {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.views[key]; v != nil {
-		return v
+	n, ok := s.places[pub]
+	s.mu.Unlock()
+	if !ok || n >= len(s.docs) {
+		return gone
 	}
-	v := &view{lists: make([]bool, len(s.lists))}
-	for i, l := range s.lists {
-		v.lists[i] = grant.Admits(l)
+	if s.force[n] == gone {
+		return gone
 	}
-	for _, d := range s.docs {
-		if v.lists[d.list] {
-			v.chunks += d.chunks
-			v.length += d.length
-		}
-	}
-	if len(s.views) >= maxViews {
-		clear(s.views)
-	}
-	s.views[key] = v
-	return v
+	return n
 }
 
-// known returns the list of a token if it was made for this version.
-func (s *state) known(token string) *postings {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.postings[token]
-}
-
-func (s *state) keep(token string, p *postings) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.postings[token] = p
-}
-
-// since are the publications that this process saw after a state.
-func (s *state) since(number int) (pubs []string) {
-	for _, d := range s.docs {
-		if d.born > number {
-			pubs = append(pubs, d.pub)
+// since are the visible publications from a document on.
+func (s *state) since(doc int) (pubs []string) {
+	for n := doc; n < len(s.docs); n++ {
+		if s.force[n] != gone {
+			pubs = append(pubs, s.docs[n].pub)
 		}
 	}
 	return pubs
 }
 
-// current is the state as it was last seen, fetched if there is none.
-func (g *Generation) current(ctx context.Context) (*state, error) {
-	if s := g.seen.Load(); s != nil {
-		return s, nil
-	}
-	return g.fetch(ctx)
+// said is what became of publications: their overlay and their entry in the
+// directory, "" none. Both are as the server has them.
+type said struct{ overlay, directory map[string]string }
+
+func newSaid() said { return said{map[string]string{}, map[string]string{}} }
+
+// news is what became of a visible publication.
+type news struct {
+	pub    string
+	gone   bool
+	packed string
+	list   acl.List
+	share
 }
 
-// fetch reads the state in one transaction.
-func (g *Generation) fetch(ctx context.Context) (*state, error) {
-	var version *redis.StringCmd
-	var overlays, directory *redis.MapStringStringCmd
-	_, err := g.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		version, overlays, directory = p.Get(ctx, g.keys.version), p.HGetAll(ctx, g.keys.overlay), p.HGetAll(ctx, g.keys.directory)
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, failed(ctx, "reading the state of generation "+g.manifest.Name, err)
+func decodeNews(pub, entry string) (n news, err error) {
+	if !isPlain(pub) {
+		return n, fmt.Errorf("%w: the directory's publication %q", retrieval.ErrCorrupt, pub)
 	}
-	s, err := newState(version.Val(), overlays.Val(), directory.Val())
+	if n = (news{pub: pub, gone: entry == ""}); n.gone {
+		return n, nil
+	}
+	if n.share, n.packed, err = decodeEntry(entry); err == nil {
+		n.list, err = unpack(n.packed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the state of generation %s: %w", g.manifest.Name, err)
+		return n, fmt.Errorf("%w: the directory's entry of publication %q: %w", retrieval.ErrCorrupt, pub, err)
 	}
-	g.follow(s)
-	return s, nil
-}
-
-// follow numbers a state and remembers since when its publications are known.
-func (g *Generation) follow(s *state) {
-	g.following.Lock()
-	defer g.following.Unlock()
-	g.numbered++
-	s.number = g.numbered
-	for i := range s.docs {
-		d := &s.docs[i]
-		d.born = s.number
-		if g.last != nil {
-			if n, ok := g.last.places[d.pub]; ok {
-				d.born = g.last.docs[n].born
-			}
-		}
-	}
-	g.last = s
-	g.seen.Store(s)
-}
-
-func newState(version string, overlays, directory map[string]string) (*state, error) {
-	s := &state{version: version, places: make(map[string]int, len(directory)), postings: map[string]*postings{}, views: map[string]*view{}}
-	var err error
-	if s.overlay, err = decodeOverlays(overlays); err != nil {
-		return nil, err
-	}
-	numbers := map[string]int{} // of the packed lists
-	for pub, v := range directory {
-		sh, packed, err := decodeEntry(v)
-		if err != nil || !isPlain(pub) {
-			return nil, fmt.Errorf("%w: the directory's entry of publication %q", retrieval.ErrCorrupt, pub)
-		}
-		n, ok := numbers[packed]
-		if !ok {
-			list, err := unpack(packed)
-			if err != nil {
-				return nil, fmt.Errorf("%w: the access list of publication %q: %w", retrieval.ErrCorrupt, pub, err)
-			}
-			n = len(s.lists)
-			numbers[packed], s.lists = n, append(s.lists, list)
-		}
-		s.docs = append(s.docs, doc{pub: pub, list: n, share: sh})
-	}
-	slices.SortFunc(s.docs, func(a, b doc) int { return compare(a.pub, b.pub) })
-	for i := range s.docs {
-		d := &s.docs[i]
-		d.base, s.places[d.pub] = s.chunks, i
-		s.chunks += d.chunks
-	}
-	return s, nil
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return n, nil
 }
 
 // The overlay's values are h and the time of hiding in Unix milliseconds, or a
 // and the packed list.
 func hidden(at time.Time) string         { return "h" + strconv.FormatInt(at.UnixMilli(), 10) }
 func accessOverlay(list acl.List) string { return "a" + pack(list) }
-
-func decodeOverlays(raw map[string]string) (map[string]overlay, error) {
-	out := make(map[string]overlay, len(raw))
-	for pub, v := range raw {
-		o, err := decodeOverlay(v)
-		if err != nil || !isPlain(pub) {
-			return nil, fmt.Errorf("%w: the overlay of publication %q", retrieval.ErrCorrupt, pub)
-		}
-		out[pub] = o
-	}
-	return out, nil
-}
 
 func decodeOverlay(v string) (overlay, error) {
 	switch {

@@ -28,7 +28,7 @@ func (g *Generation) Verify(ctx context.Context) (Report, error) {
 	for range attempts {
 		s, err := g.fetch(ctx)
 		if err != nil {
-			return Report{}, err
+			return Report{}, failed(ctx, "verifying generation "+g.manifest.Name, err)
 		}
 		r, err := g.verify(ctx, s)
 		if err == nil || !errors.Is(err, errMoved) {
@@ -73,11 +73,11 @@ func (g *Generation) verify(ctx context.Context, s *state) (Report, error) {
 // recordsAt reads all records at the state's version.
 func (g *Generation) recordsAt(ctx context.Context, s *state) (map[string]*record, error) {
 	var all *redis.MapStringStringCmd
-	same, err := g.pinned(ctx, s, func(p redis.Pipeliner) { all = p.HGetAll(ctx, g.keys.documents) })
+	now, err := g.pinned(ctx, s, func(p redis.Pipeliner) { all = p.HGetAll(ctx, g.keys.documents) })
 	if err != nil {
 		return nil, err
 	}
-	if !same {
+	if now.version != s.version {
 		return nil, errMoved
 	}
 	out := make(map[string]*record, len(all.Val()))
@@ -108,18 +108,18 @@ func drift(s *state, records map[string]*record) []string {
 	for _, id := range sortedIDs(records) {
 		r := records[id]
 		seen[r.pub] = true
-		n, ok := s.places[r.pub]
-		if !ok {
+		n := s.find(r.pub)
+		if n == gone {
 			out = append(out, id+": it is not in the directory")
 			continue
 		}
-		if d := s.docs[n]; d.share != r.share() || !s.lists[d.list].Equal(r.list) {
-			out = append(out, fmt.Sprintf("%s: the directory says %+v for [%s] instead of %+v for [%s]", id, d.share, s.lists[d.list], r.share(), r.list))
+		if d, list := s.docs[n], s.lists[s.force[n]]; d.share != r.share() || !list.Equal(r.list) {
+			out = append(out, fmt.Sprintf("%s: the directory says %+v for [%s] instead of %+v for [%s]", id, d.share, list, r.share(), r.list))
 		}
 	}
-	for _, d := range s.docs {
-		if !seen[d.pub] {
-			out = append(out, fmt.Sprintf("the directory holds publication %s, which no document has", d.pub))
+	for _, pub := range s.since(0) {
+		if !seen[pub] {
+			out = append(out, fmt.Sprintf("the directory holds publication %s, which no document has", pub))
 		}
 	}
 	return out
@@ -137,7 +137,7 @@ func (g *Generation) verifyDocument(ctx context.Context, s *state, id string, r 
 	var passages, text *redis.IntCmd
 	tags := make([]*redis.SliceCmd, r.Chunks)
 	lists := make([]*redis.StringCmd, len(tokens))
-	same, err := g.pinned(ctx, s, func(p redis.Pipeliner) {
+	now, err := g.pinned(ctx, s, func(p redis.Pipeliner) {
 		indexed = g.count(ctx, p, "@"+fieldPublication+":{"+r.pub+"} @"+fieldState+":{"+live+"}")
 		passages, text = p.HLen(ctx, g.keys.passages+r.pub), p.Exists(ctx, g.keys.texts+r.pub)
 		for i := range tags {
@@ -147,7 +147,7 @@ func (g *Generation) verifyDocument(ctx context.Context, s *state, id string, r 
 			lists[i] = p.HGet(ctx, g.keys.postings+t, r.pub)
 		}
 	})
-	if err == nil && !same {
+	if err == nil && now.version != s.version {
 		err = errMoved
 	}
 	if err != nil {
@@ -209,9 +209,9 @@ const abandoned = time.Hour
 // publications of an hour ago are deleted, chunks get the tags of the access
 // list that is in force.
 func (g *Generation) Sweep(ctx context.Context) error {
-	s, err := g.fetch(ctx)
+	s, err := g.look(ctx)
 	if err != nil {
-		return err
+		return failed(ctx, "sweeping generation "+g.manifest.Name, err)
 	}
 	kept, err := g.keptTexts(ctx)
 	if err != nil {
