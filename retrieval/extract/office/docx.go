@@ -16,16 +16,9 @@ import (
 // ReadWord builds the tree of a Word document. Notes stand below the paragraph
 // or table that refers to them, headers and footers once at the end.
 func ReadWord(ctx context.Context, data []byte, password string, l bounds.Limits) (doctree.Tree, error) {
-	p, err := ooxml.Open(data, "Word document", ".docx", password, l)
+	p, main, err := ooxml.Open(ctx, data, ooxml.Format{Name: "Word document", Ending: ".docx", Folder: "word/"}, password, l)
 	if err != nil {
 		return doctree.Tree{}, err
-	}
-	main, err := p.Main(ctx)
-	if err != nil {
-		return doctree.Tree{}, err
-	}
-	if !strings.HasPrefix(main, "word/") {
-		return doctree.Tree{}, bounds.Refuse("not a Word document: its main part is %s; the file has the wrong name", main)
 	}
 	w := word{ctx: ctx, p: p, d: draft.New(l, false), notes: map[string]string{}, charts: map[string]string{}, addresses: map[string]string{}}
 	if err := w.read(main); err != nil {

@@ -15,16 +15,9 @@ import (
 // ReadSlides builds the tree of a PowerPoint presentation: a section for each
 // slide under its title, with the notes at its end.
 func ReadSlides(ctx context.Context, data []byte, password string, l bounds.Limits) (doctree.Tree, error) {
-	p, err := ooxml.Open(data, "PowerPoint presentation", ".pptx", password, l)
+	p, main, err := ooxml.Open(ctx, data, ooxml.Format{Name: "PowerPoint presentation", Ending: ".pptx", Folder: "ppt/"}, password, l)
 	if err != nil {
 		return doctree.Tree{}, err
-	}
-	main, err := p.Main(ctx)
-	if err != nil {
-		return doctree.Tree{}, err
-	}
-	if !strings.HasPrefix(main, "ppt/") {
-		return doctree.Tree{}, bounds.Refuse("not a PowerPoint presentation: its main part is %s; the file has the wrong name", main)
 	}
 	parts, err := slideParts(ctx, p, main)
 	if err != nil {

@@ -28,21 +28,34 @@ type Package struct {
 	what    string
 }
 
-// Open opens a container. what and newer name the format in reasons: "Word
-// document", ".docx".
-func Open(data []byte, what, newer, password string, l bounds.Limits) (*Package, error) {
-	if err := bounds.Office(data, what, newer, password); err != nil {
-		return nil, err
-	}
-	a, err := bounds.Zip(data, what, l)
-	if err != nil {
-		return nil, err
-	}
-	return &Package{archive: a, limits: l, what: what}, nil
+// Format is a kind of file in such a container.
+type Format struct {
+	Name   string // for reasons: "Word document"
+	Ending string // of its files: ".docx"
+	Folder string // that its document lies in: "word/"
 }
 
-// Main is the part that the container names as its document.
-func (p *Package) Main(ctx context.Context) (string, error) {
+// Open opens a container. main is the part that is its document.
+func Open(ctx context.Context, data []byte, f Format, password string, l bounds.Limits) (p *Package, main string, err error) {
+	if err := bounds.Office(data, f.Name, f.Ending, password); err != nil {
+		return nil, "", err
+	}
+	a, err := bounds.Zip(data, f.Name, l)
+	if err != nil {
+		return nil, "", err
+	}
+	p = &Package{archive: a, limits: l, what: f.Name}
+	if main, err = p.main(ctx); err != nil {
+		return nil, "", err
+	}
+	if !strings.HasPrefix(main, f.Folder) {
+		return nil, "", bounds.Refuse("this is no %s: its main part is %s; the file has the wrong name", f.Name, main)
+	}
+	return p, main, nil
+}
+
+// main is the part that the container names as its document.
+func (p *Package) main(ctx context.Context) (string, error) {
 	rels, err := p.Relations(ctx, "")
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 	"footnote/retrieval/extract/ooxml"
 )
 
-func open(t *testing.T, l bounds.Limits, parts map[string]string) *ooxml.Package {
+func open(t *testing.T, l bounds.Limits, parts map[string]string) (p *ooxml.Package, main string) {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -29,23 +29,22 @@ func open(t *testing.T, l bounds.Limits, parts map[string]string) *ooxml.Package
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := ooxml.Open(b.Bytes(), "file", ".docx", "", l.Filled())
+	p, main, err := ooxml.Open(context.Background(), b.Bytes(), ooxml.Format{Name: "file", Ending: ".docx"}, "", l.Filled())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return p, main
 }
 
 func TestRelationsLeadFromPartToPart(t *testing.T) {
 	t.Parallel()
-	p := open(t, bounds.Limits{}, map[string]string{
+	p, main := open(t, bounds.Limits{}, map[string]string{
 		"_rels/.rels":             `<Relationships><Relationship Id="1" Type="http://x/officeDocument" Target="ppt/main.xml"/></Relationships>`,
 		"ppt/main.xml":            "<x/>",
 		"ppt/_rels/main.xml.rels": `<Relationships><Relationship Id="a" Type="http://x/slide" Target="../ppt/s/1.xml"/><Relationship Id="b" Type="http://x/slide" Target="/abs.xml"/><Relationship Id="c" Type="http://x/hyperlink" Target="http://y/" TargetMode="External"/><Relationship Id="d" Type="http://x/slide" Target="../../../../etc/passwd"/></Relationships>`,
 	})
-	main, err := p.Main(context.Background())
-	if err != nil || main != "ppt/main.xml" {
-		t.Fatal(main, err)
+	if main != "ppt/main.xml" {
+		t.Fatal(main)
 	}
 	got, err := p.Relations(context.Background(), main)
 	if err != nil {
@@ -64,8 +63,9 @@ func TestRelationsLeadFromPartToPart(t *testing.T) {
 
 func TestElementsByLocalName(t *testing.T) {
 	t.Parallel()
-	p := open(t, bounds.Limits{}, map[string]string{
-		"x": `<a:p xmlns:a="http://x/main" xmlns:r="http://purl.oclc.org/ooxml/officeDocument/relationships" id="1" r:id="2"><b val="0"/>text &amp; more</a:p>`,
+	p, _ := open(t, bounds.Limits{}, map[string]string{
+		"word/document.xml": "",
+		"x":                 `<a:p xmlns:a="http://x/main" xmlns:r="http://purl.oclc.org/ooxml/officeDocument/relationships" id="1" r:id="2"><b val="0"/>text &amp; more</a:p>`,
 	})
 	var got []string
 	err := p.Walk(context.Background(), "x", func(e ooxml.Element) {
@@ -93,7 +93,7 @@ func TestElementsByLocalName(t *testing.T) {
 
 func TestDepthIsBounded(t *testing.T) {
 	t.Parallel()
-	p := open(t, bounds.Limits{Nesting: 3}, map[string]string{"deep": strings.Repeat("<a>", 4), "flat": strings.Repeat("<a></a>", 1) + strings.Repeat(" ", 10)})
+	p, _ := open(t, bounds.Limits{Nesting: 3}, map[string]string{"xl/workbook.xml": "", "deep": strings.Repeat("<a>", 4), "flat": strings.Repeat("<a></a>", 1) + strings.Repeat(" ", 10)})
 	if err := p.Walk(context.Background(), "deep", func(ooxml.Element) {}); err == nil || !strings.Contains(err.Error(), "more than 3 deep") {
 		t.Error(err)
 	}

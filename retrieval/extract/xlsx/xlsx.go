@@ -69,7 +69,7 @@ func Read(ctx context.Context, data []byte, password string, l bounds.Limits) (d
 // check refuses what cannot be opened or is over a limit, and finds the merged
 // cells of each sheet. Those of an encrypted workbook stay unknown.
 func check(ctx context.Context, data []byte, password string, l bounds.Limits) (map[string][]merge, error) {
-	p, err := ooxml.Open(data, what, ".xlsx", password, l)
+	p, main, err := ooxml.Open(ctx, data, ooxml.Format{Name: what, Ending: ".xlsx", Folder: "xl/"}, password, l)
 	if err != nil {
 		if password != "" && !bytes.HasPrefix(data, []byte("PK")) {
 			if plain, err := excelize.Decrypt(data, &excelize.Options{Password: password}); err == nil && bytes.HasPrefix(plain, []byte("PK")) {
@@ -77,13 +77,6 @@ func check(ctx context.Context, data []byte, password string, l bounds.Limits) (
 			}
 		}
 		return nil, err
-	}
-	main, err := p.Main(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.HasPrefix(main, "xl/") {
-		return nil, bounds.Refuse("not an %s: its main part is %s; the file has the wrong name", what, main)
 	}
 	rels, err := p.Relations(ctx, main)
 	if err != nil {
