@@ -148,20 +148,24 @@ type Log interface {
 	// Append keeps records, all or none, and has apply called with them, after
 	// all that others appended before. text is the records as one JSON array.
 	// The catalog is locked meanwhile.
-	Append(text []byte, rs []Record, apply func([]Record)) error
+	Append(text []byte, rs []Record, apply Apply) error
 	Close() error
 }
 
+// Apply takes records into memory. whole: they are all that there are, and what
+// else was known is lost.
+type Apply func(rs []Record, whole bool)
+
 // New makes a catalog over a log of another kind, with what that holds.
 func New(log Log, rs ...Record) *Catalog {
-	c := &Catalog{log: log, byID: map[retrieval.DocumentID]Record{}, byPath: map[string]retrieval.DocumentID{}}
-	c.apply(rs)
+	c := &Catalog{log: log}
+	c.apply(rs, true)
 	return c
 }
 
 // Learn takes records into memory that another process appended. load is
 // called while the catalog is locked, so that no Put comes in between.
-func (c *Catalog) Learn(load func(apply func([]Record)) error) error {
+func (c *Catalog) Learn(load func(Apply) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return load(c.apply)
@@ -171,11 +175,11 @@ func (c *Catalog) Learn(load func(apply func([]Record)) error) error {
 type journaled struct{ *journal.Log }
 
 // Append implements Log.
-func (j journaled) Append(text []byte, rs []Record, apply func([]Record)) error {
+func (j journaled) Append(text []byte, rs []Record, apply Apply) error {
 	if _, err := j.Log.Append(text); err != nil {
 		return err
 	}
-	apply(rs)
+	apply(rs, false)
 	return nil
 }
 
@@ -184,7 +188,7 @@ func Open(dir string) (*Catalog, error) {
 	c := New(nil)
 	log, err := journal.Open(filepath.Join(dir, File), func(_ journal.Record, head []byte) error {
 		rs, err := decode(head)
-		c.apply(rs)
+		c.apply(rs, false)
 		return err
 	})
 	if err != nil {
@@ -224,9 +228,12 @@ func decode(head []byte) ([]Record, error) {
 	return rs, nil
 }
 
-// apply takes records into memory. A path belongs to the document that took
-// it last, but a removed one never takes it from another.
-func (c *Catalog) apply(rs []Record) {
+// apply is Apply. A path belongs to the document that took it last, but a
+// removed one never takes it from another.
+func (c *Catalog) apply(rs []Record, whole bool) {
+	if whole {
+		c.byID, c.byPath = map[retrieval.DocumentID]Record{}, map[string]retrieval.DocumentID{}
+	}
 	for _, r := range rs {
 		if old, ok := c.byID[r.ID]; ok && old.Path != r.Path && c.byPath[old.Path] == r.ID {
 			delete(c.byPath, old.Path)

@@ -139,3 +139,44 @@ func TestGaps(t *testing.T) {
 		})
 	}
 }
+
+// A server that lost changes, as a replica does that takes over without them,
+// and since took others, numbers those alike. Everybody knows in the end what the
+// server has, and nothing else.
+func TestForked(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	place := t.TempDir()
+	at := "{" + prefix(place) + ":catalog}:"
+	a, b, c := open(t, place), open(t, place), client(t)
+	for i := range 5 {
+		put(t, a, record(fmt.Sprintf("%04d", i), catalog.Published, i))
+	}
+	await(t, a, b)
+	// In one step, as a follower would find it: two changes are gone, two others
+	// stand in their place.
+	fork := redis.NewScript(`
+for _, n in ipairs({4, 5}) do
+  redis.call('XDEL', KEYS[1], n .. '-0')
+  redis.call('HDEL', KEYS[2], '000' .. (n - 1))
+  redis.call('HSET', KEYS[2], 'other' .. n, ARGV[n - 3])
+end
+redis.call('DEL', KEYS[1])
+redis.call('XADD', KEYS[1], '4-0', 'r', '[' .. ARGV[1] .. ']', 't', 'x')
+redis.call('XADD', KEYS[1], '5-0', 'r', '[' .. ARGV[2] .. ']', 't', 'y')
+redis.call('SET', KEYS[3], 'y')`)
+	other := func(n int) string {
+		return fmt.Sprintf(`{"id":"other%d","path":"/d/other%d","state":"published"}`, n, n)
+	}
+	if err := fork.Run(ctx, c, []string{at + "changes", at + "records", at + "mark"}, other(4), other(5)).Err(); err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	fresh := open(t, place)
+	await(t, fresh, a)
+	await(t, fresh, b)
+	for id, want := range map[retrieval.DocumentID]bool{"0002": true, "0003": false, "0004": false, "other4": true, "other5": true} {
+		if _, ok := a.Get(id); ok != want {
+			t.Errorf("%s is there: %t, want %t", id, ok, want)
+		}
+	}
+}
