@@ -1,8 +1,6 @@
 package files_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +20,7 @@ import (
 	"footnote/retrieval"
 	"footnote/retrieval/analysis"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/extract/ziptest"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/memindex"
@@ -271,24 +270,9 @@ func (f *followed) removed() (n int) {
 	}
 }
 
-// zipped is an archive of the parts, in order of their names.
-func zipped(t *testing.T, parts ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for i := 0; i < len(parts); i += 2 {
-		p, err := w.Create(parts[i])
-		must(t, err)
-		_, err = p.Write([]byte(parts[i+1]))
-		must(t, err)
-	}
-	must(t, w.Close())
-	return b.String()
-}
-
 // word is a Word document of one paragraph.
 func word(t *testing.T, text string) string {
-	return zipped(t,
+	return ziptest.Archive(t,
 		"[Content_Types].xml", `<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>`,
 		"_rels/.rels", `<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>`,
 		"word/document.xml", `<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>`+text+`</w:t></w:r></w:p></w:body></w:document>`)
@@ -322,7 +306,7 @@ func TestBrokenDocumentsStopNoOther(t *testing.T) {
 		{"empty.md", "", "no text found: the file is empty"},
 		{"front.md", "---\naccess: [hr\n---\nThe text.\n", "front matter with an access list cannot be read"},
 		{"text.docx", "this is no archive", "not a Word document"},
-		{"other.xlsx", zipped(t, "xl/other.xml", "<a/>"), "workbook"},
+		{"other.xlsx", ziptest.Archive(t, "xl/other.xml", "<a/>"), "workbook"},
 		{"binary.txt", "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x3e\x00\x01\x00\x00\x00", "it holds a program"},
 		{"nothing.html", "<html><body><script>var a = 1</script></body></html>", "no text found"},
 		{"half.pptx", word(t, "x")[:200], "damaged or cut off"},

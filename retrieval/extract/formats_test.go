@@ -1,7 +1,6 @@
 package extract_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -25,6 +24,7 @@ import (
 	"footnote/retrieval/extract"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/tika"
+	"footnote/retrieval/extract/ziptest"
 )
 
 // blocks writes the leaves of a tree as lines: place, kind and text.
@@ -206,7 +206,7 @@ func TestMembers(t *testing.T) {
 		part("Content-Type: application/pdf", "Content-Disposition: attachment", "", "%PDF-") +
 		part("Content-Type: message/rfc822", "", "Subject: Re: a/b", "", "Inner.") +
 		part("Content-Disposition: attachment; filename=\"../../etc/x.txt\"", "", "one") + part("Content-Disposition: attachment; filename=\"../../etc/x.txt\"", "", "two") + "--b--"
-	archive := office(t, "guide/setup.md", "# Setup", "../../etc/passwd.txt", "traversal", "/abs.txt", "absolute", "a\\b.txt", "back", "__MACOSX/._x.txt", "junk", ".hidden.txt", "junk", "pic.png", "x", string([]byte{0xbe, 0xc8, 0xb3, 0xbb, 0xb9, 0xae})+".txt", "korean name")
+	archive := ziptest.Archive(t, "guide/setup.md", "# Setup", "../../etc/passwd.txt", "traversal", "/abs.txt", "absolute", "a\\b.txt", "back", "__MACOSX/._x.txt", "junk", ".hidden.txt", "junk", "pic.png", "x", string([]byte{0xbe, 0xc8, 0xb3, 0xbb, 0xb9, 0xae})+".txt", "korean name")
 	for _, c := range []struct{ name, path, data, want, warning string }{
 		{"a mail", "m.eml", mail, "Bericht über.csv: name,price\n|part 5.pdf: %PDF-|Re: a_b.eml: Subject: Re: a/b\r\n\r\nInner.|.._.._etc_x.txt: one|.._.._etc_x (2).txt: two", "1 of 6 files in it are of formats that are not read: logo.png"},
 		{"an archive", "m.zip", archive, "guide/setup.md: # Setup|etc/passwd.txt: traversal|abs.txt: absolute|a/b.txt: back|안내문.txt: korean name", "1 of 6 files in it are of formats that are not read: pic.png"},
@@ -241,7 +241,7 @@ func TestMembers(t *testing.T) {
 
 func TestABrokenMemberFailsAlone(t *testing.T) {
 	t.Parallel()
-	data := []byte(office(t, "a.txt", strings.Repeat("first ", 50), "b.txt", "second"))
+	data := []byte(ziptest.Archive(t, "a.txt", strings.Repeat("first ", 50), "b.txt", "second"))
 	at := bytes.Index(data, []byte("a.txt")) + len("a.txt")
 	for i := range 12 {
 		data[at+4+i] ^= 0xff
@@ -329,29 +329,9 @@ func TestATikaServerReadsOtherFormats(t *testing.T) {
 	}
 }
 
-// office makes a container of parts.
-func office(t testing.TB, parts ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for i := 0; i+1 < len(parts); i += 2 {
-		f, err := w.Create(parts[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(parts[i+1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
 func TestCase_X1_ABlankWordDocumentSaysSo(t *testing.T) {
 	t.Parallel()
-	data := office(t, "word/document.xml", `<w:document xmlns:w="w"><w:body><w:p/></w:body></w:document>`)
+	data := ziptest.Archive(t, "word/document.xml", `<w:document xmlns:w="w"><w:body><w:p/></w:body></w:document>`)
 	_, err := extract.Extract(context.Background(), extract.Source{Path: "a.docx", Data: []byte(data)})
 	if err == nil || !strings.Contains(err.Error(), "no text found") {
 		t.Error(err)
@@ -360,7 +340,7 @@ func TestCase_X1_ABlankWordDocumentSaysSo(t *testing.T) {
 
 func TestCase_X9_AZipBombFailsAlone(t *testing.T) {
 	t.Parallel()
-	data := []byte(office(t, "word/document.xml", "<w:document>"+strings.Repeat(" ", 40<<20)))
+	data := []byte(ziptest.Archive(t, "word/document.xml", "<w:document>"+strings.Repeat(" ", 40<<20)))
 	began := time.Now()
 	for _, file := range []string{"a.docx", "a.pptx", "a.xlsx"} {
 		_, err := extract.Extract(context.Background(), extract.Source{Path: file, Data: data})
@@ -382,7 +362,7 @@ func TestLimitsAreOptions(t *testing.T) {
 		{"text", "a.vtt", "WEBVTT\n\n00:01.0 --> 00:02.0\nlong text\n", "of text, which is the limit (ingest.extract.text_megabytes)", bounds.Limits{Text: 4}},
 		{"nesting of JSON", "a.json", strings.Repeat("[", 20), "nests more than 5 deep, which is the limit (ingest.extract.nesting)", bounds.Limits{Nesting: 5}},
 		{"nesting of YAML", "a.yaml", strings.Repeat("[", 20) + strings.Repeat("]", 20), "nests more than 5 deep, which is the limit (ingest.extract.nesting)", bounds.Limits{Nesting: 5}},
-		{"nesting of XML", "a.docx", office(t, "word/document.xml", strings.Repeat("<w:x>", 20)), "nests elements more than 5 deep", bounds.Limits{Nesting: 5}},
+		{"nesting of XML", "a.docx", ziptest.Archive(t, "word/document.xml", strings.Repeat("<w:x>", 20)), "nests elements more than 5 deep", bounds.Limits{Nesting: 5}},
 		{"parts of a mail", "a.eml", mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "x", "--b", "", "y", "--b--"), "more than 2 parts", bounds.Limits{Parts: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -430,7 +410,7 @@ func FuzzMail(f *testing.F) {
 }
 
 func FuzzMembers(f *testing.F) {
-	f.Add([]byte(office(f, "a.txt", "x", "../b/c.zip", office(f, "d.md", "y"))), true)
+	f.Add([]byte(ziptest.Archive(f, "a.txt", "x", "../b/c.zip", ziptest.Archive(f, "d.md", "y"))), true)
 	f.Add([]byte(mime("Subject: s", "Content-Type: multipart/mixed; boundary=b", "", "--b", "Content-Disposition: attachment; filename=a.txt", "", "x", "--b", "Content-Type: message/rfc822", "", "Subject: i", "", "y", "--b--")), false)
 	f.Fuzz(func(t *testing.T, data []byte, zipped bool) {
 		name := "a.eml"

@@ -1,7 +1,6 @@
 package bounds_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -10,26 +9,8 @@ import (
 	"testing"
 
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/ziptest"
 )
-
-func zipped(t testing.TB, parts map[string]string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for name, data := range parts {
-		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 func TestCase_X9_ZipBombsAreRefusedBeforeTheyUnpack(t *testing.T) {
 	t.Parallel()
@@ -41,10 +22,10 @@ func TestCase_X9_ZipBombsAreRefusedBeforeTheyUnpack(t *testing.T) {
 		limits bounds.Limits
 		want   string
 	}{
-		{"a bomb", zipped(t, map[string]string{"a": zeros}), bounds.Limits{}.Filled(), "(ingest.extract.ratio): it looks like a zip bomb"},
-		{"more than the limit", zipped(t, map[string]string{"a": strings.Repeat("x", 1001)}), small, "unpacks to 0 MB, the limit is 0 MB (ingest.extract.unpacked_megabytes)"},
-		{"many parts", zipped(t, map[string]string{"a": "", "b": "", "c": ""}), small, "holds 3 parts, the limit is 2 (ingest.extract.members)"},
-		{"cut off", zipped(t, map[string]string{"a": "b"})[:20], small, "damaged or cut off"},
+		{"a bomb", ziptest.Parts(t, map[string]string{"a": zeros}), bounds.Limits{}.Filled(), "(ingest.extract.ratio): it looks like a zip bomb"},
+		{"more than the limit", ziptest.Parts(t, map[string]string{"a": strings.Repeat("x", 1001)}), small, "unpacks to 0 MB, the limit is 0 MB (ingest.extract.unpacked_megabytes)"},
+		{"many parts", ziptest.Parts(t, map[string]string{"a": "", "b": "", "c": ""}), small, "holds 3 parts, the limit is 2 (ingest.extract.members)"},
+		{"cut off", ziptest.Parts(t, map[string]string{"a": "b"})[:20], small, "damaged or cut off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +40,7 @@ func TestCase_X9_ZipBombsAreRefusedBeforeTheyUnpack(t *testing.T) {
 
 func TestAnArchiveThatLiesAboutItsSizeIsStoppedWhileItUnpacks(t *testing.T) {
 	t.Parallel()
-	data := zipped(t, map[string]string{"a": strings.Repeat("x", 5000)})
+	data := ziptest.Parts(t, map[string]string{"a": strings.Repeat("x", 5000)})
 	// The size in the directory, 24 bytes into its entry.
 	at := bytes.LastIndex(data, []byte("PK\x01\x02")) + 24
 	binary.LittleEndian.PutUint32(data[at:], 10)
@@ -74,7 +55,7 @@ func TestAnArchiveThatLiesAboutItsSizeIsStoppedWhileItUnpacks(t *testing.T) {
 
 func TestAllPartsShareTheLimit(t *testing.T) {
 	t.Parallel()
-	a, err := bounds.Zip(zipped(t, map[string]string{"a": strings.Repeat("x", 600)}), "file", bounds.Limits{Unpacked: 1000}.Filled())
+	a, err := bounds.Zip(ziptest.Parts(t, map[string]string{"a": strings.Repeat("x", 600)}), "file", bounds.Limits{Unpacked: 1000}.Filled())
 	if err != nil {
 		t.Fatal(err)
 	}

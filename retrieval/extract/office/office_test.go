@@ -1,8 +1,6 @@
 package office_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,26 +12,8 @@ import (
 	"footnote/retrieval/doctree"
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/office"
+	"footnote/retrieval/extract/ziptest"
 )
-
-func zipped(t testing.TB, parts map[string]string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for name, data := range parts {
-		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 const (
 	relation = `http://schemas.openxmlformats.org/officeDocument/2006/relationships`
@@ -64,7 +44,7 @@ func wordFile(t testing.TB, body string, more map[string]string) []byte {
 	for name, data := range more {
 		parts[name] = data
 	}
-	return zipped(t, parts)
+	return ziptest.Parts(t, parts)
 }
 
 func p(text string) string { return "<w:p><w:r><w:t>" + text + "</w:t></w:r></w:p>" }
@@ -245,7 +225,7 @@ func slidesFile(t testing.TB, slides []string, more map[string]string) []byte {
 	for name, data := range more {
 		parts[name] = data
 	}
-	return zipped(t, parts)
+	return ziptest.Parts(t, parts)
 }
 
 func shape(kind string, paragraphs ...string) string {
@@ -301,8 +281,8 @@ func TestDamagedFiles(t *testing.T) {
 	}{
 		{"cut off", "damaged or cut off", whole[:len(whole)/2]},
 		{"broken XML", "is damaged", wordFile(t, "<w:p>", nil)},
-		{"an entity bomb", "is damaged", zipped(t, map[string]string{"word/document.xml": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>`})},
-		{"no main part", "its main part is missing", zipped(t, map[string]string{"x": "y"})},
+		{"an entity bomb", "is damaged", ziptest.Parts(t, map[string]string{"word/document.xml": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>`})},
+		{"no main part", "its main part is missing", ziptest.Parts(t, map[string]string{"x": "y"})},
 		{"a presentation called a document", "the wrong name", slidesFile(t, []string{slide("")}, nil)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,8 +1,6 @@
 package ooxml_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -11,25 +9,12 @@ import (
 
 	"footnote/retrieval/extract/bounds"
 	"footnote/retrieval/extract/ooxml"
+	"footnote/retrieval/extract/ziptest"
 )
 
 func open(t *testing.T, l bounds.Limits, parts map[string]string) (p *ooxml.Package, main string) {
 	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for name, data := range parts {
-		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p, main, err := ooxml.Open(context.Background(), b.Bytes(), ooxml.Format{Name: "file", Ending: ".docx"}, "", l.Filled())
+	p, main, err := ooxml.Open(context.Background(), ziptest.Parts(t, parts), ooxml.Format{Name: "file", Ending: ".docx"}, "", l.Filled())
 	if err != nil {
 		t.Fatal(err)
 	}

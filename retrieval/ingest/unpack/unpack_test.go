@@ -1,8 +1,6 @@
 package unpack_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -18,6 +16,7 @@ import (
 	"footnote/models/modelstest"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/extract/bounds"
+	"footnote/retrieval/extract/ziptest"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/unpack"
 	"footnote/retrieval/memindex"
@@ -54,26 +53,6 @@ func (s *shelf) Read(_ context.Context, path string) (ingest.Content, error) {
 }
 
 func (s *shelf) Gone(path string) bool { _, ok := s.files[path]; return !ok }
-
-// zipped makes an archive of names and contents in turn.
-func zipped(t testing.TB, parts ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for i := 0; i+1 < len(parts); i += 2 {
-		f, err := w.Create(parts[i])
-		if err == nil {
-			_, err = f.Write([]byte(parts[i+1]))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
 
 func mail(attachments ...string) string {
 	s := "Subject: Printer\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nThe printer is out of toner.\r\n"
@@ -150,8 +129,8 @@ func TestMembersAreDocumentsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	staff := acl.NewList("group:staff")
 	s := &shelf{access: staff, files: map[string]string{
-		"/in/mail.eml": mail("note.txt", "Toner is in room five.", "broken.docx", "no zip", "pic.png", "x", "old.zip", zipped(t, "a/deep.md", "# Deep\n\nDeep text.\n")),
-		"/in/docs.zip": zipped(t, "wider.md", "---\naccess: [everyone]\n---\nFor all.\n", "own.md", "---\naccess: [\"group:staff\"]\n---\nFor staff.\n"),
+		"/in/mail.eml": mail("note.txt", "Toner is in room five.", "broken.docx", "no zip", "pic.png", "x", "old.zip", ziptest.Archive(t, "a/deep.md", "# Deep\n\nDeep text.\n")),
+		"/in/docs.zip": ziptest.Archive(t, "wider.md", "---\naccess: [everyone]\n---\nFor all.\n", "own.md", "---\naccess: [\"group:staff\"]\n---\nFor staff.\n"),
 		"/in/note.txt": "A note.",
 	}}
 	d := newDesk(t, s, unpack.Options{})
@@ -194,10 +173,10 @@ func TestMembersAreDocumentsOfTheirOwn(t *testing.T) {
 
 func TestAFileThatCannotBeReadForNowKeepsItsMembers(t *testing.T) {
 	t.Parallel()
-	s := &shelf{access: acl.NewList(acl.Everyone), faults: map[string]*ingest.Fault{}, files: map[string]string{"/in/docs.zip": zipped(t, "a.txt", "Text of a.")}}
+	s := &shelf{access: acl.NewList(acl.Everyone), faults: map[string]*ingest.Fault{}, files: map[string]string{"/in/docs.zip": ziptest.Archive(t, "a.txt", "Text of a.")}}
 	d := newDesk(t, s, unpack.Options{})
 	d.run()
-	s.files["/in/docs.zip"] = zipped(t, "a.txt", "New text of a.")
+	s.files["/in/docs.zip"] = ziptest.Archive(t, "a.txt", "New text of a.")
 	s.faults["/in/docs.zip"] = &ingest.Fault{Reason: "the disk does not answer", Retryable: true}
 	d.run()
 	both := []string{"/in/docs.zip", "/in/docs.zip/a.txt"}
@@ -220,7 +199,7 @@ func TestAFileThatCannotBeReadForNowKeepsItsMembers(t *testing.T) {
 
 func TestMovedWithItsFile(t *testing.T) {
 	t.Parallel()
-	s := &shelf{access: acl.NewList(acl.Everyone), files: map[string]string{"/in/docs.zip": zipped(t, "a.txt", "Text of a.")}}
+	s := &shelf{access: acl.NewList(acl.Everyone), files: map[string]string{"/in/docs.zip": ziptest.Archive(t, "a.txt", "Text of a.")}}
 	d := newDesk(t, s, unpack.Options{})
 	d.run()
 	before, _ := d.cat.At("/in/docs.zip/a.txt")
@@ -234,16 +213,16 @@ func TestMovedWithItsFile(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	one := zipped(t, "a.txt", "Text.")
-	two := zipped(t, "b.zip", one)
-	three := zipped(t, "c.zip", two)
+	one := ziptest.Archive(t, "a.txt", "Text.")
+	two := ziptest.Archive(t, "b.zip", one)
+	three := ziptest.Archive(t, "c.zip", two)
 	for _, c := range []struct {
 		name, file string
 		limits     bounds.Limits
 		at, want   string
 	}{
 		{"depth", three, bounds.Limits{Depth: 2}, "/in/docs.zip/c.zip/b.zip", "failed: it lies in 2 files within one another, and no more than 2 are opened"},
-		{"members", zipped(t, "a.txt", "a", "b.txt", "b", "c.zip", zipped(t, "d.txt", "d")), bounds.Limits{Parts: 3}, "/in/docs.zip", "failed: it holds more than 3 files"},
+		{"members", ziptest.Archive(t, "a.txt", "a", "b.txt", "b", "c.zip", ziptest.Archive(t, "d.txt", "d")), bounds.Limits{Parts: 3}, "/in/docs.zip", "failed: it holds more than 3 files"},
 		{"bytes", three, bounds.Limits{Unpacked: int64(len(one) + len(two) - 1)}, "/in/docs.zip", "failed: it unpacks to more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
