@@ -82,10 +82,7 @@ func TestKilledWriter(t *testing.T) {
 		must(t, err)
 		kills = n
 	}
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	must(t, s.Promote(t.Context(), create(t, s).Manifest().Name))
+	dir, s, _ := started(t)
 	must(t, s.Close())
 	model, done, halfway := newGeneration(t), 0, 0
 	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
@@ -194,10 +191,7 @@ func fillDisk(dir string) error {
 
 func TestFullDiskWhilePublishing(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	must(t, s.Promote(t.Context(), create(t, s).Manifest().Name))
+	dir, s, _ := started(t)
 	must(t, s.Close())
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childRole+"=full disk", childDir+"="+dir)
@@ -228,12 +222,8 @@ func TestFullDiskWhilePublishing(t *testing.T) {
 // what was written; everything else must be called damaged.
 func TestChangedByte(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	g := create(t, s)
+	dir, s, g := started(t)
 	busy(t, g)
-	must(t, s.Promote(t.Context(), g.Manifest().Name))
 	want := show(t, g)
 	must(t, s.Close())
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))

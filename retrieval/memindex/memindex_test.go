@@ -44,6 +44,17 @@ func create(t *testing.T, s *Store) *Generation {
 	return g.(*Generation)
 }
 
+// started is a store in a directory of its own, with one generation, which is
+// the current one.
+func started(t *testing.T) (dir string, s *Store, g *Generation) {
+	t.Helper()
+	dir = t.TempDir()
+	s = openStore(t, dir)
+	g = create(t, s)
+	must(t, s.Promote(t.Context(), g.Manifest().Name))
+	return dir, s, g
+}
+
 func newGeneration(t *testing.T) *Generation {
 	t.Helper()
 	return create(t, openStore(t, t.TempDir()))
@@ -161,12 +172,8 @@ func busy(t *testing.T, g *Generation) {
 
 func TestReopenShowsTheSame(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	g := create(t, s)
+	dir, s, g := started(t)
 	busy(t, g)
-	must(t, s.Promote(t.Context(), g.Manifest().Name))
 	want := show(t, g)
 	must(t, s.Close())
 
@@ -206,10 +213,7 @@ func TestSqueezeShowsTheSame(t *testing.T) {
 
 func TestCompactionShowsTheSameInLess(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	g := create(t, s)
+	dir, s, g := started(t)
 	busy(t, g)
 	for rev := range 9 {
 		must(t, g.Publish(t.Context(), indextest.Publication("often", fmt.Sprint(rev), acl.NewList(acl.Everyone), "secretword", "common")))
@@ -249,10 +253,7 @@ func TestCompactionShowsTheSameInLess(t *testing.T) {
 
 func TestCompactionIsDoneOnOpeningWhenMuchIsDead(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	g := create(t, s)
+	dir, s, g := started(t)
 	large := strings.Repeat("x", 12<<20)
 	for rev := range 12 {
 		must(t, g.Publish(t.Context(), indextest.Publication("large", fmt.Sprint(rev), acl.NewList(acl.Everyone), large)))
@@ -308,15 +309,12 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			s, err := Open(dir)
-			must(t, err)
-			name := create(t, s).Manifest().Name
-			must(t, s.Promote(t.Context(), name))
+			dir, s, g := started(t)
+			name := g.Manifest().Name
 			c.spoil(t, s, name)
 			must(t, s.Close())
 			s = openStore(t, dir)
-			_, err = s.Open(t.Context(), "")
+			_, err := s.Open(t.Context(), "")
 			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("Open gives %v, want %v with %q", err, c.is, c.says)
 			}
@@ -331,10 +329,7 @@ func TestOpenRefuses(t *testing.T) {
 // they are.
 func TestChangedTokenStates(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := Open(dir)
-	must(t, err)
-	g := create(t, s)
+	dir, s, g := started(t)
 	p := indextest.Publication("doc", "r1", acl.NewList(acl.Everyone), "one", "two")
 	must(t, g.Publish(t.Context(), p))
 	at := g.state.docs["doc"].states[1].Offset
