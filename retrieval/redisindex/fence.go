@@ -9,6 +9,7 @@ import (
 
 	"footnote/acl"
 	"footnote/retrieval"
+	"footnote/retrieval/redislink"
 )
 
 // Fences: one process decides about documents, others work for it. Before it
@@ -16,12 +17,30 @@ import (
 // makes is made under that token and its try, in the script that makes the
 // change. A fence falls with another fence, with a later try, and with any
 // change that was made without one. So a worker that slept through its lease
-// changes nothing.
+// changes nothing. Nor does the one that decides: its changes, and its fences,
+// are made only while it holds its lease (the conditions of redislink.While, which
+// anything else that a change was decided by can be, too).
+
+// fenceScript sets a fence.
+//
+//	keys: fences, those of the conditions…
+//	args: id, fence, conditions
+//	gives 1 if it is set, 0 if a condition does not stand
+var fenceScript = redis.NewScript(redislink.Standing + `
+if not standing(2, 3) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1`)
 
 // Fence lets the document be changed under the token alone, and from now on by
 // nobody who held an earlier one.
 func (s *Store) Fence(ctx context.Context, generation string, id retrieval.DocumentID, token string) error {
-	return failed(ctx, fmt.Sprintf("fencing %s", id), s.client.HSet(ctx, s.fences(generation), string(id), fence(token, 0)).Err())
+	doing := fmt.Sprintf("fencing %s", id)
+	keys, conditions := redislink.Standings(ctx)
+	n, err := fenceScript.Run(ctx, s.client, append([]string{s.fences(generation)}, keys...), append([]any{string(id), fence(token, 0)}, conditions...)...).Int()
+	if err == nil && n == 0 {
+		return fmt.Errorf("%s: %w", doing, retrieval.ErrFenced)
+	}
+	return failed(ctx, doing, err)
 }
 
 // Fenced reports that the fence of the token stands.

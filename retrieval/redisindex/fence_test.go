@@ -5,9 +5,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"footnote/acl"
+	"footnote/acl/system"
 	"footnote/retrieval"
 	"footnote/retrieval/indextest"
+	"footnote/retrieval/redislink"
 )
 
 // TestFence: a worker changes its document until something else happened to
@@ -99,5 +103,70 @@ func TestFenceOfWhatIsNotThere(t *testing.T) {
 	}
 	if n := g.Counts(); n.Documents != 0 {
 		t.Errorf("there are %+v", n)
+	}
+}
+
+// TestConditions: what was decided by something that is not so any more is not
+// done, whatever it is: a change, or a fence for the work of others.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		then func(t *testing.T, s *Store, at string)
+		done bool
+	}{
+		{"all is as it was", func(*testing.T, *Store, string) {}, true},
+		{"the key is another's", func(t *testing.T, s *Store, at string) {
+			must(t, s.client.Set(t.Context(), at+"lease", "you", 0).Err())
+		}, false},
+		{"the key is gone", func(t *testing.T, s *Store, at string) { must(t, s.client.Del(t.Context(), at+"lease").Err()) }, false},
+		{"the field is another", func(t *testing.T, s *Store, at string) {
+			must(t, s.client.HSet(t.Context(), at+"docs", "a", "2").Err())
+		}, false},
+		{"the field that was absent is there", func(t *testing.T, s *Store, at string) {
+			must(t, s.client.HSet(t.Context(), at+"docs", "b", "1").Err())
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, Options{})
+			g := create(t, s)
+			publish(t, g, "doc", "r1", everyone, "key one")
+			publish(t, g, "doc2", "r1", everyone, "key two")
+			at := s.o.Prefix + ":"
+			must(t, s.client.Set(t.Context(), at+"lease", "me", 0).Err())
+			must(t, s.client.HSet(t.Context(), at+"docs", "a", "1").Err())
+			ctx := redislink.While(t.Context(), redislink.Condition{Key: at + "lease", Value: "me"})
+			ctx = redislink.While(ctx, redislink.Condition{Key: at + "docs", Field: "a", Value: "1"}, redislink.Condition{Key: at + "docs", Field: "b"})
+			tc.then(t, s, at)
+			for what, do := range []func() error{
+				func() error { return g.Publish(ctx, indextest.Publication("new", "r1", everyone, "key three")) },
+				func() error { return g.SetAccess(ctx, "doc", acl.NewList(acl.Group("hr"))) },
+				func() error { return g.Remove(ctx, "doc2") },
+				func() error { return s.Fence(ctx, g.manifest.Name, "doc", "token") },
+			} {
+				if err := do(); tc.done != (err == nil) || err != nil && !errors.Is(err, retrieval.ErrFenced) {
+					t.Errorf("change %d gives %v", what, err)
+				}
+			}
+			docs, err := again(t, g).Documents(t.Context(), system.Grant())
+			must(t, err)
+			got := map[string]string{}
+			for _, d := range docs {
+				got[string(d.ID)] = d.Access.String()
+			}
+			want := map[string]string{"doc": "everyone", "doc2": "everyone"}
+			if tc.done {
+				want = map[string]string{"doc": "group:hr", "new": "everyone"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			fenced, err := s.Fenced(t.Context(), g.manifest.Name, "doc", "token")
+			must(t, err)
+			if fenced != tc.done {
+				t.Errorf("the fence stands: %t", fenced)
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"footnote/acl"
 	"footnote/retrieval"
+	"footnote/retrieval/redislink"
 )
 
 // batch is how many chunks go to the server at once: it answers nobody else
@@ -303,8 +304,9 @@ func (g *Generation) swap(ctx context.Context, fence string, id retrieval.Docume
 		}
 		pubs = append(pubs, r.pub, shown, encodeEntry(r.share(), r.list))
 	}
-	n, err := changeScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.documents, g.keys.directory, g.keys.overlay, g.keys.fences},
-		append([]any{string(id), before, after, staged, newVersion(), fence}, pubs...)...).Int()
+	keys, conditions := redislink.Standings(ctx)
+	n, err := changeScript.Run(ctx, g.client, append([]string{g.keys.version, g.keys.log, g.keys.documents, g.keys.directory, g.keys.overlay, g.keys.fences}, keys...),
+		slices.Concat([]any{string(id), before, after, staged, newVersion(), fence}, conditions, pubs)...).Int()
 	switch n {
 	case -2:
 		return false, retrieval.ErrFenced

@@ -1,6 +1,10 @@
 package redisindex
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"footnote/retrieval/redislink"
+)
 
 // move is a function of scripts: it names the version anew and appends to the
 // log what makes the difference, for those who know the version before.
@@ -28,28 +32,32 @@ return 1`)
 // changeScript is one change that readers see: it replaces a document's record
 // if that is still the one that the change was made from, sets overlay and
 // directory of its publications, and names the version anew. A change under a
-// fence is made only while that stands; one without a fence ends any.
+// fence is made only while that stands, and one with conditions while they do;
+// one without a fence ends any.
 //
-//	keys: version log documents directory overlay fences
+//	keys: version log documents directory overlay fences, those of the conditions…
 //	args: id, expected record, new record ("" none), publication that must be staged ("" none),
-//	      token of the version, fence ("" none), then (publication, overlay, entry of the directory; "" none)…
+//	      token of the version, fence ("" none), conditions, then (publication, overlay, entry of the
+//	      directory; "" none)…
 //	gives 1 if done, 0 if the record is another by now, -1 if the publication was swept away,
-//	      -2 if the fence does not stand
-var changeScript = redis.NewScript(move + `
+//	      -2 if the fence or a condition does not stand
+var changeScript = redis.NewScript(move + redislink.Standing + `
 local function set(key, field, value)
   if value == '' then redis.call('HDEL', key, field) else redis.call('HSET', key, field, value) end
 end
+local stands, rest = standing(7, 7)
+if not stands then return -2 end
 if (redis.call('HGET', KEYS[3], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[4] ~= '' and redis.call('HEXISTS', KEYS[5], ARGV[4]) == 0 then return -1 end
 if ARGV[6] == '' then redis.call('HDEL', KEYS[6], ARGV[1])
 elseif redis.call('HGET', KEYS[6], ARGV[1]) ~= ARGV[6] then return -2 end
 local said = {}
-for i = 7, #ARGV, 3 do
+for i = rest, #ARGV, 3 do
   for _, x in ipairs({'o' .. ARGV[i], ARGV[i + 1], 'a' .. ARGV[i], ARGV[i + 2]}) do said[#said + 1] = x end
 end
 move(KEYS[1], KEYS[2], ARGV[5], said)
 set(KEYS[3], ARGV[1], ARGV[3])
-for i = 7, #ARGV, 3 do
+for i = rest, #ARGV, 3 do
   set(KEYS[5], ARGV[i], ARGV[i + 1])
   set(KEYS[4], ARGV[i], ARGV[i + 2])
 end

@@ -27,8 +27,10 @@ func (l *Link) NewLease(key, who string, term time.Duration) *Lease {
 }
 
 // Hold runs work whenever this process holds the lease, until ctx is done. The
-// context of work ends before the lease can be another's. An error of work ends
-// Hold, unless the lease was lost.
+// context of work ends before the lease can be another's. Should the process be
+// stopped for longer, so that it does not notice, what it changes with that
+// context is refused (While). An error of work ends Hold, unless the lease was
+// lost.
 func (l *Lease) Hold(ctx context.Context, work func(context.Context) error) error {
 	for {
 		since := time.Now()
@@ -60,7 +62,7 @@ func (l *Lease) pause(ctx context.Context) bool {
 // during runs work while the lease lasts. since is when it was asked for: the
 // server counts from later on.
 func (l *Lease) during(ctx context.Context, since time.Time, work func(context.Context) error) error {
-	inside, lost := context.WithCancel(ctx)
+	inside, lost := context.WithCancel(While(ctx, Condition{Key: l.key, Value: l.value}))
 	defer lost()
 	done := make(chan error, 1)
 	go func() { done <- work(inside) }()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -88,6 +90,9 @@ func (t *Table) Drop(id string) {
 	t.total -= t.entries[id].Size
 	delete(t.entries, id)
 }
+
+// IDs are those of all documents.
+func (t *Table) IDs() []string { return slices.Collect(maps.Keys(t.entries)) }
 
 // room says whether one more document, or so many bytes of it, would be too
 // much.
