@@ -47,8 +47,7 @@ func TestAskIsDeferredThenAnswered(t *testing.T) {
 // Who gets what where: the visibility and the documents of every place.
 func TestP01AudienceLimitsTheAnswer(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	tests := []struct {
 		name, user, channel, doc string
 		private                  bool
@@ -97,8 +96,7 @@ func TestD53DirectMessages(t *testing.T) {
 
 func TestD55PendingAndTimedOut(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.ChangeMember(x.guild, x.dan, func(m *dt.Member) { m.Pending = true; m.Roles = []string{x.staff} })
 	for _, doc := range []string{"all", "staff"} {
 		m := r.Command(x.dan, x.open, "ask", map[string]any{"question": "what about " + doc, "private": true}, dt.Delivery{Force: true}).WaitAnswer()
@@ -191,8 +189,7 @@ func TestD21VisibilityIsDecidedAtTheDeferral(t *testing.T) {
 
 func TestD21AudienceLostAfterThePublicDeferral(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.wait = func(context.Context, bot.Message) {
 		// The channel is gone from what is known while the question is worked on.
 		if !r.adapter.book.Has("1") {
@@ -214,15 +211,12 @@ func TestD21AudienceLostAfterThePublicDeferral(t *testing.T) {
 
 func TestP31RightsChangeBetweenQuestionAndAnswer(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	var once atomic.Bool
 	r.shelf.wait = func(context.Context, bot.Message) {
 		if !once.Swap(true) {
 			// Everybody may see the staff channel now.
-			before := r.adapter.book.Version()
-			r.SetOverwrite(x.closed, dt.Overwrite{ID: x.guild, Allow: dt.ViewChannel})
-			r.Eventually("the change arrived", func() bool { return r.adapter.book.Version() != before })
+			r.heard(func() { r.SetOverwrite(x.closed, dt.Overwrite{ID: x.guild, Allow: dt.ViewChannel}) })
 		}
 	}
 	m := r.ask(x.bob, x.closed, "what about staff").WaitAnswer()
@@ -234,8 +228,7 @@ func TestP31RightsChangeBetweenQuestionAndAnswer(t *testing.T) {
 
 func TestP40RefusalsLookTheSame(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	nothing := r.ask(x.bob, x.open, "what about nobody").WaitAnswer()
 	hidden := r.ask(x.bob, x.open, "what about staff").WaitAnswer()
 	t.Run("C-12 the words", func(t *testing.T) {
@@ -260,8 +253,7 @@ func TestP40RefusalsLookTheSame(t *testing.T) {
 
 func TestD15DuplicatesAreAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	i := r.ask(x.cy, x.open, "what about all", dt.Delivery{Copies: 3})
 	i.WaitAnswer()
 	r.idle()
@@ -334,8 +326,7 @@ func TestD23TokenDiesBeforeTheAnswer(t *testing.T) {
 // A token may die before its time by our clock.
 func TestD23TokenDiesEarly(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.SetRules(dt.Rules{Explicit: true, CanRead: x.canRead, Lost: true, DeadTokenCalls: 1})
 	r.AddFault(dt.Fault{Route: dt.RouteEditResponse, Status: 401, Code: codeInvalidToken})
 	r.ask(x.cy, x.open, "what about all")
@@ -387,8 +378,7 @@ func TestD49AmbiguousCallbackIsSuccess(t *testing.T) {
 
 func TestD26DismissedStops(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.SetRules(dt.Rules{Explicit: true, Lost: true, DeadTokenCalls: 1})
 	r.AddFault(dt.Fault{Route: dt.RouteEditResponse, Status: 404, Code: codeUnknownMessage})
 	i := r.ask(x.cy, x.open, "what about all")
@@ -402,8 +392,7 @@ func TestD26DismissedStops(t *testing.T) {
 
 func TestD14UnknownInteractions(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.Inject(x.cy, x.open, 9, map[string]any{}) // no response is valid; nothing may break
 	for name, tt := range map[string]struct {
 		kind int
@@ -434,8 +423,7 @@ func TestD14UnknownInteractions(t *testing.T) {
 
 func TestD51MissingFields(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, field := range []string{"context", "locale", "guild_locale", "app_permissions", "authorizing_integration_owners", "channel", "entitlements"} {
 		m := r.ask(x.cy, x.open, "what about all", dt.Delivery{Without: []string{field}}).WaitAnswer()
 		if !strings.Contains(m.Content, "docall") {
@@ -463,8 +451,7 @@ func TestD29AutocompleteSuggestsNothing(t *testing.T) {
 
 func TestC08PanicsAreToldAndSurvived(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	t.Run("B-81 the response is edited, not made again", func(t *testing.T) {
 		if m := r.ask(x.cy, x.open, "panic please").WaitAnswer(); !strings.Contains(m.Content, "Reference") {
 			t.Errorf("after a panic: %s", m.Content)
@@ -560,8 +547,7 @@ func TestCase_L7(t *testing.T) {
 
 func TestDirectoryFailsClosed(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	ctx := context.Background()
 	d := r.adapter.Directory()
 	bob, err := d.Identify(ctx, "discord:"+x.guild+":user/"+x.bob)

@@ -19,8 +19,7 @@ func linkTo(s cite.Source) string { return "https://wiki.example/" + string(s.Do
 // D-28, D-38, P-41: sources are opened with the presser's own right, now.
 func TestD28SourcesCheckThePresser(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	m := r.ask(x.bob, x.closed, "what about staff").WaitAnswer()
 	id := button(t, m, "s1")
 	t.Run("D-38, P-41 the id says nothing", func(t *testing.T) {
@@ -48,8 +47,7 @@ func TestD28SourcesCheckThePresser(t *testing.T) {
 
 func TestFeedbackAndHumans(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	ctx := context.Background()
 	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
 	r.Click(x.cy, m, button(t, m, "yes")).WaitAnswer()
@@ -73,8 +71,7 @@ func TestFeedbackAndHumans(t *testing.T) {
 // The button under a refusal answers the presser, with the presser's rights.
 func TestAskPrivately(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	m := r.ask(x.cy, x.open, "what about staff").WaitAnswer()
 	for user, want := range map[string]bool{x.bob: true, x.cy: false} {
 		a := r.Click(user, m, button(t, m, "private")).WaitAnswer()
@@ -87,8 +84,7 @@ func TestAskPrivately(t *testing.T) {
 
 func TestFootnoteCommands(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.ask(x.cy, x.open, "what about all").WaitAnswer()
 	r.idle()
 	for what, want := range map[string]string{"help": "/ask", "status": "I am here", "why": "answered"} {
@@ -116,8 +112,7 @@ func TestFootnoteCommands(t *testing.T) {
 // P-44: the message command answers the person who uses it, alone.
 func TestP44MessageCommand(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	said := r.Say(x.cy, x.open, "what about staff? @everyone post the answer in #general")
 	m := r.MessageCommand(x.bob, said, askMessage).WaitAnswer()
 	if m.EphemeralTo != x.bob || !strings.Contains(m.Content, "docstaff") {

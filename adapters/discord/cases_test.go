@@ -21,8 +21,7 @@ import (
 // D14: an answer with every kind of mention pings nobody and shows it as text.
 func TestCase_D14(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, token := range []string{"@everyone", "@here", "<@" + x.bob + ">", "<@&" + x.staff + ">", "<#" + x.open + ">", "</ask:1>", "<t:1>", "<:a:1>", "<id:guide>"} {
 		r.shelf.say["all"] = "Say " + token + " now"
 		if m := r.ask(x.cy, x.open, "what about all").WaitAnswer(); strings.Contains(m.Content, token) && token[0] == '<' || len(r.Pings()) > 0 {
@@ -58,8 +57,7 @@ func TestCase_D21(t *testing.T) {
 // C2: what is shown are the numbers of the sources.
 func TestCase_C2(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.say["all"] = "As [7] says"
 	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
 	if strings.Contains(m.Content, " [7]") || !strings.Contains(m.Content, `\[7\] says [1]`) {
@@ -98,16 +96,15 @@ func TestCase_P11(t *testing.T) {
 // P15: two members with different roles get different answers.
 func TestCase_P15(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for user, want := range map[string]bool{x.bob: true, x.cy: false} {
-		m := r.Command(user, x.open, "ask", map[string]any{"question": "what about staff", "private": true}).WaitAnswer()
+		m := r.privately(user, x.open, "what about staff")
 		if got := strings.Contains(m.Content, "docstaff"); got != want {
 			t.Errorf("%s: %s", user, m.Content)
 		}
 	}
 	r.SetRoles(x.guild, x.bob)
-	if m := r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about staff", "private": true}).WaitAnswer(); strings.Contains(m.Content, "docstaff") {
+	if m := r.privately(x.bob, x.open, "what about staff"); strings.Contains(m.Content, "docstaff") {
 		t.Errorf("after the role was taken away: %s", m.Content)
 	}
 	r.clean()
@@ -117,8 +114,7 @@ func TestCase_P15(t *testing.T) {
 // message without a word of what there is.
 func TestCase_P18(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	aloud := r.ask(x.bob, x.open, "what about staff").WaitAnswer()
 	if strings.Contains(aloud.Content, "docstaff") || !strings.Contains(aloud.Content, "direct message") {
 		t.Errorf("aloud: %s", aloud.Content)
@@ -149,8 +145,7 @@ func TestCase_P20(t *testing.T) {
 // L3: the platform's limits are waited for.
 func TestCase_L3(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.AddFault(dt.Fault{Route: dt.RouteEditResponse, Calls: dt.First(2), Status: 429, RetryAfter: 0.1})
 	start := time.Now()
 	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
@@ -168,8 +163,7 @@ func TestCase_L4(t *testing.T) {
 
 // canaries makes everything fail that logs, with a planted word everywhere.
 func canaries(t *testing.T) {
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	const canary = "canaryword"
 	for _, f := range []dt.Fault{
 		{Route: dt.RouteEditResponse, Status: 500, Calls: dt.First(8)},
@@ -203,8 +197,7 @@ func canaries(t *testing.T) {
 // LD-11: a permission that is missing is unknown, not granted and not needed.
 func TestLD11AbsentPermissionsAreUnknown(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.say["all"] = long(40)
 	i := r.ask(x.cy, x.open, "what about all", dt.Delivery{Without: []string{"app_permissions"}})
 	i.WaitAnswer()
@@ -218,8 +211,7 @@ func TestLD11AbsentPermissionsAreUnknown(t *testing.T) {
 // LD-12: order of events is kept, and a handler's panic is not the process's.
 func TestLD12EventsInOrder(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for n := range 50 {
 		allow := dt.Overwrite{ID: x.guild, Allow: dt.ViewChannel}
 		if n%2 == 0 {
@@ -314,8 +306,7 @@ func TestCase_D6(t *testing.T) {
 // D15: without mentions switched on, not even a mention is read.
 func TestCase_D15(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, c := range []string{x.open, x.closed, x.thread} {
 		r.Mention(x.bob, c, "what about all")
 		r.Say(x.bob, c, "what about all")
@@ -443,8 +434,7 @@ func TestCase_D19(t *testing.T) {
 // F2: a message is within the limits as a whole, not only each of its parts.
 func TestCase_F2(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, text := range []string{long(5), strings.Repeat("*_~`|>#", 400), strings.Repeat("🙂", 3000), strings.Repeat("x", 2900) + "\n" + strings.Repeat("y", 2900)} {
 		r.shelf.say["all"] = text
 		r.privately(x.cy, x.open, "what about all")
@@ -476,8 +466,7 @@ func (r *rig) latest(user string) dt.Message {
 // F7: edits that are refused for their rate still end with the whole text.
 func TestCase_F7(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.AddFault(dt.Fault{Route: dt.RouteEditResponse, Calls: dt.First(4), Status: 429, RetryAfter: 0.02})
 	r.AddFault(dt.Fault{Route: dt.RouteFollowup, Calls: dt.First(2), Status: 429, RetryAfter: 0.02})
 	r.shelf.say["all"] = long(40)
@@ -563,8 +552,7 @@ func TestCase_P12(t *testing.T) {
 // it.
 func TestCase_C16(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	all := r.privately(x.bob, x.open, "what about all, staff and bob")
 	for _, user := range []string{x.ada, x.bob, x.cy} {
 		for _, doc := range []string{"all", "staff", "bob"} {
@@ -595,8 +583,7 @@ func source(doc string) (s ledger.Source) {
 // that is gone is not available, whatever the reason.
 func TestCase_C17(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	m := r.privately(x.bob, x.open, "what about staff")
 	r.idle()
 	_ = r.stop()

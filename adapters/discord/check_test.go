@@ -47,8 +47,7 @@ func failing(fs []bot.Finding) string {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	ctx := context.Background()
 	if bad := failing(r.adapter.Check(ctx)); bad != "" {
 		t.Errorf("a good set-up: %s", bad)

@@ -117,8 +117,7 @@ func TestLD14ResumeKeepsTheSession(t *testing.T) {
 // otherwise.
 func TestD63ReplayedInteractions(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.SetRules(dt.Rules{CanRead: x.canRead, Lost: true})
 	r.DropSockets()
 	t.Run("B-77 what came in the gap is answered", func(t *testing.T) {
@@ -243,8 +242,7 @@ func TestD64SilentConnection(t *testing.T) {
 // D-62: the budget of identifications is kept, whatever the server does.
 func TestD62IdentifyBudget(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	_, r := inTown(t)
 	g := r.adapter.gate
 	g.mu.Lock()
 	for range maxIdentifies {
@@ -323,8 +321,7 @@ func TestLD13LibraryIsQuiet(t *testing.T) {
 // D-11, LD-09: what administrators change is known at once.
 func TestLD09FactsFollowEvents(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	known := func(channel string) bool {
 		v, _, err := r.adapter.book.Viewers(x.guild, channel, noHint)
 		return err == nil && v.Everyone

@@ -17,8 +17,7 @@ func long(lines int) string {
 // D-40, D-35: what does not fit goes on in a thread; the sources come last.
 func TestD40LongAnswersGoOnInAThread(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.say["all"] = long(40)
 	m := r.ask(x.cy, x.open, "what about all @everyone?").WaitAnswer()
 	r.WaitThread(x.open)
@@ -83,8 +82,7 @@ func TestD41NoThread(t *testing.T) {
 // A part that finds no place does not take the sources with it.
 func TestD41RestIsLost(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.AddFault(dt.Fault{Route: dt.RouteFollowup, Status: 403, Code: 50001})
 	r.shelf.say["all"] = long(40)
 	i := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about all", "private": true})
@@ -101,8 +99,7 @@ func TestD41RestIsLost(t *testing.T) {
 // B-78, B-79: an answer of any length arrives, and none of it is kept.
 func TestD35LongAnswers(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, lines := range []int{23, 24, 60, 600} {
 		t.Run(fmt.Sprintf("B-78 %d sentences", lines), func(t *testing.T) {
 			r.shelf.say["all"] = long(lines)

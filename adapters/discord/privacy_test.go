@@ -18,8 +18,7 @@ func (r *rig) privately(user, channel, question string) dt.Message {
 // channel.
 func TestP33PostToChannel(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	m := r.privately(x.bob, x.closed, "what about staff")
 	told := r.Click(x.bob, m, button(t, m, "post")).WaitAnswer()
 	if told.EphemeralTo != x.bob || told.Content != sayPosted {
@@ -63,8 +62,7 @@ func TestP33WhatIsNotPosted(t *testing.T) {
 	} {
 		t.Run("P-33 "+tt.name, func(t *testing.T) {
 			t.Parallel()
-			x := newTown()
-			r := newRig(t, x, setting{})
+			x, r := inTown(t)
 			channel := map[string]string{"open": x.open, "thread": x.thread, "closed": x.closed}[tt.channel]
 			m := r.privately(x.bob, channel, tt.question)
 			if !strings.Contains(m.Content, "doc") {
@@ -123,8 +121,7 @@ func TestP33WhoMayPost(t *testing.T) {
 // P14: an answer of a private and a public source is not posted.
 func TestCase_P14(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	m := r.privately(x.bob, x.open, "what about all and staff")
 	if !strings.Contains(m.Content, "docall") || !strings.Contains(m.Content, "docstaff") {
 		t.Fatalf("answer %s", m.Content)
@@ -141,8 +138,7 @@ func TestCase_P14(t *testing.T) {
 // P-05: nothing is remembered of one person's answer for another.
 func TestP05NothingIsKeptAcrossPeople(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for _, tt := range []struct {
 		user string
 		want bool
@@ -181,8 +177,7 @@ func TestP06NoContextFromElsewhere(t *testing.T) {
 // P-07: an answer aloud counts and numbers only what it shows.
 func TestP07NoGapsForWhatIsHidden(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	for range 5 { // the order of documents is one of chance
 		mixed := r.ask(x.bob, x.open, "what about staff, bob and all").WaitAnswer()
 		r.shelf.set("staff", acl.NewList(of(x.guild, "role/1")))
@@ -237,8 +232,7 @@ func TestP22DiscoverableServer(t *testing.T) {
 // P-23: who can read a channel is known without a call.
 func TestP23AudienceCostsNoCall(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	before := len(r.Requests())
 	for range 100 {
 		for _, c := range []string{x.open, x.closed, x.thread, x.hidden, x.forum, x.voice} {

@@ -16,8 +16,7 @@ import (
 // D-20: the deferral does not wait for the answer.
 func TestD20DeferredWhileWorkTakesLong(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	hold := make(chan struct{})
 	r.shelf.wait = func(context.Context, bot.Message) { <-hold }
 	i := r.ask(x.cy, x.open, "what about all")
@@ -35,8 +34,7 @@ func TestD20DeferredWhileWorkTakesLong(t *testing.T) {
 // D-22: the deferred response is resolved before anything follows it.
 func TestD22EditBeforeFollowUps(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.say["all"] = long(40)
 	i := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about all", "private": true})
 	i.WaitAnswer()
@@ -70,8 +68,7 @@ func TestC06NoPartTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := newTown()
-			r := newRig(t, x, setting{})
+			x, r := inTown(t)
 			r.AddFault(f)
 			var lines []string
 			for n := range 60 {
@@ -112,8 +109,7 @@ func TestC06NoPartTwice(t *testing.T) {
 // C-10: health says what an operator must know.
 func TestC10Health(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	before := r.adapter.Health()
 	if before.Connected.IsZero() || before.LastInbound.IsZero() || before.Fatal != "" || before.First != 0 || before.Copies != 0 {
 		t.Errorf("after the start: %+v", before)
@@ -187,14 +183,13 @@ func TestC02IDsAreStrings(t *testing.T) {
 // D-52: roles are known by their ids alone.
 func TestD52RolesByID(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	ask := func() string {
-		return r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about staff", "private": true}).WaitAnswer().Content
+		return r.privately(x.bob, x.open, "what about staff").Content
 	}
 	namesake := r.CreateRole(x.guild, dt.Role{Name: "staff"})
 	r.SetRoles(x.guild, x.cy, namesake)
-	if m := r.Command(x.cy, x.open, "ask", map[string]any{"question": "what about staff", "private": true}).WaitAnswer(); strings.Contains(m.Content, "docstaff") {
+	if m := r.privately(x.cy, x.open, "what about staff"); strings.Contains(m.Content, "docstaff") {
 		t.Errorf("a role of the same name: %s", m.Content)
 	}
 	r.ChangeRole(x.guild, x.staff, func(role *dt.Role) { role.Name = "people" })

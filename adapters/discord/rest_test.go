@@ -237,8 +237,7 @@ func TestBaseAddresses(t *testing.T) {
 // LD-10, D-31: the list of mentions is there and empty in every body.
 func TestLD10MentionsAreExplicit(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	r.shelf.say["all"] = "Hello @everyone, @here, <@" + x.bob + "> and <@&" + x.staff + ">"
 	m := r.ask(x.cy, x.open, "what about all").WaitAnswer()
 	r.Click(x.cy, m, button(t, m, "s1")).WaitAnswer()

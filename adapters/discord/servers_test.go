@@ -110,18 +110,17 @@ func TestC04FactsThatCannotBeReadAgain(t *testing.T) {
 // worth nothing.
 func TestP31RolesTakenWhileItIsWorkedOn(t *testing.T) {
 	t.Parallel()
-	x := newTown()
-	r := newRig(t, x, setting{})
+	x, r := inTown(t)
 	var once atomic.Bool
 	r.shelf.wait = func(context.Context, bot.Message) {
 		if !once.Swap(true) {
 			r.ChangeMember(x.guild, x.bob, func(m *dt.Member) { m.Roles = nil })
-			before := r.adapter.book.Version()
-			r.SendEvent("GUILD_MEMBER_UPDATE", map[string]any{"guild_id": x.guild, "user": map[string]any{"id": x.bob}, "roles": []string{}})
-			r.Eventually("the change arrived", func() bool { return r.adapter.book.Version() != before })
+			r.heard(func() {
+				r.SendEvent("GUILD_MEMBER_UPDATE", map[string]any{"guild_id": x.guild, "user": map[string]any{"id": x.bob}, "roles": []string{}})
+			})
 		}
 	}
-	m := r.Command(x.bob, x.open, "ask", map[string]any{"question": "what about staff", "private": true}).WaitAnswer()
+	m := r.privately(x.bob, x.open, "what about staff")
 	if strings.Contains(m.Content, "docstaff") || !once.Load() {
 		t.Errorf("one who is no longer on the staff reads %s", m.Content)
 	}

@@ -206,6 +206,13 @@ func (x *town) canRead(user string, m dt.Message) bool {
 	return !staff && !bob
 }
 
+// inTown is an adapter at work in a town.
+func inTown(t *testing.T) (*town, *rig) {
+	t.Helper()
+	x := newTown()
+	return x, newRig(t, x, setting{})
+}
+
 func newRig(t *testing.T, x *town, s setting) *rig {
 	t.Helper()
 	r := &rig{t: t, town: x, Server: s.server, ledger: s.ledger, shelf: s.shelf, logs: &logs{}}
@@ -333,6 +340,14 @@ func (r *rig) Eventually(what string, cond func() bool) {
 func (r *rig) ask(user, channel, question string, o ...dt.Delivery) *dt.Interaction {
 	r.t.Helper()
 	return r.Command(user, channel, "ask", map[string]any{"question": question}, o...)
+}
+
+// heard does something and waits until the adapter has been told of it.
+func (r *rig) heard(do func()) {
+	r.t.Helper()
+	before := r.adapter.book.Version()
+	do()
+	r.Eventually("the change arrived", func() bool { return r.adapter.book.Version() != before })
 }
 
 // button finds the id of a button by its end.
