@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math"
 	mrand "math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,28 +30,33 @@ import (
 
 var compared = flag.Int("compare", 0, "chunks of TestCompareSpeed, which prints times of both indexes: 50000 for make bench-redis; 0: skip")
 
+// shared is the prefix of its generation on Redis.
+var shared = "speed-" + strings.ToLower(rand.Text())
+
 // TestCompareSpeed prints how long both indexes take for the same questions,
-// with filters of 1, 50 and 500 principals. It judges nothing.
+// with filters of 1, 50 and 500 principals, in a quiet index and in one that
+// changes, and what the Query Engine's own score would take. It judges nothing.
 func TestCompareSpeed(t *testing.T) {
 	if *compared == 0 {
 		t.Skip("run it with make bench-redis")
 	}
+	load(t, "before")
 	h := newHandbook()
 	embedded, err := memindex.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer embedded.Close()
-	shared, err := redisindex.OpenURL(t.Context(), redistest.URL(t), redisindex.Options{Prefix: "speed-" + strings.ToLower(rand.Text()), Timeout: time.Minute})
+	served, err := redisindex.OpenURL(t.Context(), redistest.URL(t), redisindex.Options{Prefix: shared, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shared.Close()
+	defer served.Close()
 	stores := []struct {
 		name string
 		s    retrieval.Store
 		g    retrieval.Generation
-	}{{name: "embedded", s: embedded}, {name: "redis", s: shared}}
+	}{{name: "embedded", s: embedded}, {name: "redis", s: served}}
 	m := indextest.Manifest()
 	m.Embedder.Dimensions = handbookDims
 	loads := make([]time.Duration, len(stores))
@@ -80,14 +87,32 @@ func TestCompareSpeed(t *testing.T) {
 		questions[i] = retrieval.Query{Terms: h.question(), Vector: h.vector(), Depth: 100}
 		questions[i].Count = append([]string{"term0", "term1", "term2", "term5", "term9"}, questions[i].Terms...) // function words are counted, not searched for
 	}
-	fmt.Printf("\n%-16s %-9s %8s  %s\n", "filter", "index", "chunks", "p50 / p95 in ms of: text, text after a change, vectors, both, whole search (both, 50 token states, 25 passages)")
+	fmt.Printf("\n%s\n%-9s %-14s %-9s %7s  %14s  %14s  %14s  %14s  %s\n", "p50 / p95 in ms; whole: both, 50 token states, 25 passages; terms: what they add to vectors, of the whole",
+		"filter", "meanwhile", "index", "chunks", "text", "vectors", "both", "whole", "terms")
 	for _, principals := range []int{1, 50, 500} {
 		grant := h.grant(principals)
-		for _, s := range stores {
-			line, chunks := speed(t, s.g, grant, questions)
-			fmt.Printf("%-16s %-9s %8d  %s\n", fmt.Sprintf("%d principals", principals), s.name, chunks, line)
+		for _, c := range circumstances {
+			for _, s := range stores {
+				line := c.speed(t, h, s.s, s.g, grant, questions)
+				fmt.Printf("%-9d %-14s %-9s %s\n", principals, c.name, s.name, line)
+			}
 		}
 	}
+	load(t, "after these")
+	engine := newEngine(t, server, *compared/handbookPer)
+	for _, principals := range []int{1, 50, 500} {
+		engine.compare(t, stores[1].g, principals, h.grant(principals), questions)
+	}
+}
+
+// load prints how busy the machine is.
+func load(t *testing.T, when string) {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Log(err) // not Linux
+		return
+	}
+	fmt.Printf("load averages %s: %s\n", when, strings.Join(strings.Fields(string(b))[:3], " "))
 }
 
 func client(t *testing.T) *redis.Client {
@@ -123,38 +148,100 @@ func used(t *testing.T, c *redis.Client) int {
 	return n
 }
 
-func speed(t *testing.T, g retrieval.Generation, grant acl.Grant, questions []retrieval.Query) (line string, chunks int) {
+// circumstance is what else happens while questions are asked.
+type circumstance struct {
+	name   string
+	before func(t *testing.T, g retrieval.Generation, n int)                                          // each search
+	around func(t *testing.T, h *handbook, s retrieval.Store, g retrieval.Generation) (finish func()) // all of them
+}
+
+var circumstances = []circumstance{
+	{"nothing", func(*testing.T, retrieval.Generation, int) {}, func(*testing.T, *handbook, retrieval.Store, retrieval.Generation) func() { return func() {} }},
+	{"after a change", change, func(*testing.T, *handbook, retrieval.Store, retrieval.Generation) func() { return func() {} }},
+	{"20 changes/s", func(*testing.T, retrieval.Generation, int) {}, ingest},
+}
+
+// ingest replaces 20 documents of 10 chunks a second, on Redis by connections
+// of its own.
+func ingest(t *testing.T, h *handbook, s retrieval.Store, g retrieval.Generation) (finish func()) {
 	t.Helper()
-	both := func(q retrieval.Query) retrieval.Candidates {
-		c, err := g.Search(t.Context(), grant, q)
+	if _, ok := s.(*redisindex.Store); ok {
+		other, err := redisindex.OpenURL(t.Context(), redistest.URL(t), redisindex.Options{Prefix: shared, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		chunks = c.Chunks
-		return c
+		t.Cleanup(func() { other.Close() })
+		if g, err = other.Open(t.Context(), g.Manifest().Name); err != nil {
+			t.Fatal(err)
+		}
 	}
-	text := func(q retrieval.Query) { q.Vector = nil; both(q) }
-	for n, stage := range []func(q retrieval.Query){
-		text, text,
+	all := make([]retrieval.Publication, 50)
+	for i := range all {
+		all[i] = h.publication(i * 7)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(time.Second / 20)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := g.Publish(context.WithoutCancel(ctx), all[n%len(all)]); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	return func() { stop(); wg.Wait() }
+}
+
+// speed asks the questions in each stage, in turn, so that what else the
+// machine does falls on all stages alike.
+func (c circumstance) speed(t *testing.T, h *handbook, store retrieval.Store, g retrieval.Generation, grant acl.Grant, questions []retrieval.Query) (line string) {
+	t.Helper()
+	chunks := 0
+	both := func(q retrieval.Query) retrieval.Candidates {
+		found, err := g.Search(t.Context(), grant, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks = found.Chunks
+		return found
+	}
+	stages := []func(q retrieval.Query){
+		func(q retrieval.Query) { q.Vector = nil; both(q) },
 		func(q retrieval.Query) { q.Terms, q.Count = nil, nil; both(q) },
 		func(q retrieval.Query) { both(q) },
 		func(q retrieval.Query) { read(t, g, grant, both(q)) },
-	} {
-		stage(questions[0])
-		took := make([]time.Duration, len(questions))
-		for i, q := range questions {
-			if n == 1 {
-				change(t, g, i)
-			}
+	}
+	for _, q := range questions {
+		both(q) // terms and names are known
+	}
+	took := make([][]time.Duration, len(stages))
+	finish := c.around(t, h, store, g)
+	for i, q := range questions {
+		for n, stage := range stages {
+			c.before(t, g, len(stages)*i+n)
 			start := time.Now()
 			stage(q)
-			took[i] = time.Since(start)
+			took[n] = append(took[n], time.Since(start))
 		}
-		slices.Sort(took)
-		at := func(part float64) float64 { return float64(took[int(part*float64(len(took)-1))].Microseconds()) / 1000 }
-		line += fmt.Sprintf("%7.1f /%7.1f", at(.5), at(.95))
 	}
-	return line, chunks
+	finish()
+	line = fmt.Sprintf("%7d", chunks)
+	for _, all := range took {
+		line += fmt.Sprintf("  %6.1f /%6.1f", quantile(all, .5), quantile(all, .95))
+	}
+	return line + fmt.Sprintf("  %3.0f %%", 100*(quantile(took[2], .5)-quantile(took[1], .5))/quantile(took[3], .5))
+}
+
+// quantile is in ms.
+func quantile(all []time.Duration, part float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return float64(all[int(part*float64(len(all)-1))].Microseconds()) / 1000
 }
 
 // change publishes something small, so that what was fetched before is of no
@@ -218,12 +305,12 @@ func (h *handbook) vector() []float32 {
 }
 
 func (h *handbook) publication(n int) retrieval.Publication {
-	var list []acl.Principal
+	var list []string
 	for range 1 + h.r.IntN(4) {
-		list = append(list, acl.Group(fmt.Sprintf("g%d", h.r.IntN(handbookGroups))))
+		list = append(list, fmt.Sprintf("g%d", h.r.IntN(handbookGroups)))
 	}
 	if n%2 == 0 {
-		list = append(list, acl.Group("half"))
+		list = append(list, "half")
 	}
 	texts := make([]string, handbookPer)
 	for i := range texts {
@@ -233,7 +320,7 @@ func (h *handbook) publication(n int) retrieval.Publication {
 		}
 		texts[i] = strings.Join(words, " ")
 	}
-	p := indextest.Publication(fmt.Sprintf("doc-%05d", n), "0123456789abcdef", acl.NewList(list...), texts...)
+	p := indextest.Publication(fmt.Sprintf("doc-%05d", n), "0123456789abcdef", acl.NewList(groups(list)...), texts...)
 	for i := range p.Chunks {
 		p.Chunks[i].Vector, p.Chunks[i].States = h.vector(), h.states
 	}
@@ -255,12 +342,25 @@ func (h *handbook) question() []string {
 // grant is a person with so many principals: one is the group that half of the
 // documents are for.
 func (h *handbook) grant(principals int) acl.Grant {
+	return acl.NewGrant(acl.NewIdentity(acl.User("ada"), groups(holds(principals))...), acl.AskerOnly())
+}
+
+// holds are the groups of such a person.
+func holds(principals int) []string {
 	if principals == 1 {
-		return acl.NewGrant(acl.NewIdentity(acl.Group("half")), acl.AskerOnly())
+		return []string{"half"}
 	}
-	var holds []acl.Principal
-	for i := range principals - 1 {
-		holds = append(holds, acl.Group(fmt.Sprintf("g%d", i)))
+	out := make([]string, principals-1)
+	for i := range out {
+		out[i] = fmt.Sprintf("g%d", i)
 	}
-	return acl.NewGrant(acl.NewIdentity(acl.User("ada"), holds...), acl.AskerOnly())
+	return out
+}
+
+func groups(names []string) []acl.Principal {
+	out := make([]acl.Principal, len(names))
+	for i, n := range names {
+		out[i] = acl.Group(n)
+	}
+	return out
 }
