@@ -269,46 +269,39 @@ func checkIDs(ids ...string) error {
 func (l *Ledger) Feedback(_ context.Context, id string) ([]Feedback, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var out []Feedback
-	for k, f := range l.s.feedback {
-		if (id == "" || k.answer == id) && !l.old(f.At) {
-			out = append(out, f)
-		}
-	}
-	slices.SortFunc(out, func(a, b Feedback) int {
+	return inOrder(l.s.feedback, func(k mark, f Feedback) bool { return (id == "" || k.answer == id) && !l.old(f.At) }, func(a, b Feedback) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Answer, b.Answer), cmp.Compare(a.User, b.User))
-	})
-	return out, nil
+	}), nil
 }
 
 // HelpRequests lists who asked for a human, oldest first.
 func (l *Ledger) HelpRequests(_ context.Context) ([]HelpRequest, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var out []HelpRequest
-	for _, h := range l.s.help {
-		if !l.old(h.At) {
-			out = append(out, h)
-		}
-	}
-	slices.SortFunc(out, func(a, b HelpRequest) int {
+	return inOrder(l.s.help, func(_ mark, h HelpRequest) bool { return !l.old(h.At) }, func(a, b HelpRequest) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Answer, b.Answer), cmp.Compare(a.User, b.User))
-	})
-	return out, nil
+	}), nil
 }
 
 // Gaps lists refused questions, oldest first.
 func (l *Ledger) Gaps(_ context.Context) ([]Gap, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var out []Gap
-	for _, g := range l.s.gaps {
-		if !l.old(g.At) {
-			out = append(out, g)
+	return inOrder(l.s.gaps, func(_ string, g Gap) bool { return !l.old(g.At) }, func(a, b Gap) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	}), nil
+}
+
+// inOrder lists the values that are kept, in an order; nil if there are none.
+func inOrder[K comparable, V any](all map[K]V, keep func(K, V) bool, compare func(a, b V) int) []V {
+	var out []V
+	for k, v := range all {
+		if keep(k, v) {
+			out = append(out, v)
 		}
 	}
-	slices.SortFunc(out, func(a, b Gap) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	return out, nil
+	slices.SortFunc(out, compare)
+	return out
 }
 
 // Audits lists the latest actions, newest first.
