@@ -33,26 +33,26 @@ type Outcome struct {
 // documents again. It interrupts a pass of Run. The error is that of the
 // request or of ctx; troubles of a source are in its outcome.
 func (l *Loop) Sync(ctx context.Context, r Request) ([]Outcome, error) {
-	feeds, err := l.named(r.Sources)
-	if err != nil {
-		return nil, err
-	}
-	var out []Outcome
-	err = l.Urgently(func() error {
-		for _, f := range feeds {
-			report, err := l.now(ctx, f, r)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			out = append(out, Outcome{Name: f.Name, Source: f.Source, Report: report, Err: err})
-		}
-		return nil
+	return l.eachNow(ctx, r, func(f *feed) (o Outcome) {
+		o.Report, o.Err = l.now(ctx, f, r)
+		return o
 	})
-	return out, err
 }
 
 // Plan says what Sync would do.
 func (l *Loop) Plan(ctx context.Context, r Request) ([]Outcome, error) {
+	return l.eachNow(ctx, r, func(f *feed) (o Outcome) {
+		how := ingest.How{Prune: true, Name: f.Name, MaxRemoved: l.o.MaxRemoved}
+		if r.Remove {
+			how.MaxRemoved = 0
+		}
+		o.Plan, o.Err = l.p.Plan(ctx, f.Source, how)
+		return o
+	})
+}
+
+// eachNow does something for each source of the request, before Run goes on.
+func (l *Loop) eachNow(ctx context.Context, r Request, do func(*feed) Outcome) ([]Outcome, error) {
 	feeds, err := l.named(r.Sources)
 	if err != nil {
 		return nil, err
@@ -60,15 +60,12 @@ func (l *Loop) Plan(ctx context.Context, r Request) ([]Outcome, error) {
 	var out []Outcome
 	err = l.Urgently(func() error {
 		for _, f := range feeds {
-			how := ingest.How{Prune: true, Name: f.Name, MaxRemoved: l.o.MaxRemoved}
-			if r.Remove {
-				how.MaxRemoved = 0
-			}
-			plan, err := l.p.Plan(ctx, f.Source, how)
+			o := do(f)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			out = append(out, Outcome{Name: f.Name, Source: f.Source, Plan: plan, Err: err})
+			o.Name, o.Source = f.Name, f.Source
+			out = append(out, o)
 		}
 		return nil
 	})
