@@ -93,6 +93,11 @@ func Content(words []string) []string {
 }
 
 // function words; of the Korean ones the pairs that package analysis makes.
+//
+// They are not those of analysis.Function on purpose: these decide how much of a
+// question a sentence answers, those what is searched for, and each list was
+// measured for its use alone. Korean pairs weigh nothing here and are searched
+// for there. A word that is added to one does not belong to the other by that.
 var function = set(append([]string{
 	"a", "about", "above", "actually", "after", "again", "all", "also", "am", "an", "and", "any", "anybody", "anyone", "anything", "are", "as", "at",
 	"be", "because", "been", "before", "being", "but", "by", "can", "cannot", "could", "did", "do", "does", "doing", "done", "during", "each", "ever",
