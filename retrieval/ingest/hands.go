@@ -272,7 +272,8 @@ func (r *run) stand(t Task, open func(string) (retrieval.Generation, error)) (er
 // deliver publishes under the task's fence.
 func (r *run) deliver(ctx context.Context, j *job) error {
 	err := r.target.Publish(ctx, j.pub)
-	if err == nil || errors.Is(err, retrieval.ErrFenced) || errors.Is(err, retrieval.ErrUnavailable) {
+	var fault *Fault
+	if err == nil || errors.As(err, &fault) || errors.Is(err, retrieval.ErrFenced) || errors.Is(err, retrieval.ErrUnavailable) {
 		return err
 	}
 	return storeFault(err)

@@ -88,6 +88,7 @@ type Link struct {
 	where   string
 	address string // host:port of the server, or of the first Sentinel
 	secure  bool   // by TLS
+	room    room
 }
 
 // Open makes a link. It sends nothing yet: a server that is down is found by

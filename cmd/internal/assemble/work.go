@@ -25,7 +25,7 @@ func (s *State) Jobs(stamp catalog.Stamp) (*jobs.Queue, error) {
 	if !ok {
 		return nil, nil
 	}
-	return jobs.New(s.patient, index, stamp, jobs.Options{Prefix: s.c.Redis.Prefix})
+	return jobs.New(s.patient, index, stamp, jobs.Options{Prefix: s.c.Redis.Prefix, Room: s.patient.Room})
 }
 
 // boxed reports that a document came from another system or a chat. What it was

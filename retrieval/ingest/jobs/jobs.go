@@ -28,6 +28,9 @@ type Options struct {
 	Lease    time.Duration // after which a worker that is not heard of is given up: 10 s
 	Tries    int           // that may end without the worker saying how: 3
 	Deadline time.Duration // of one try: 30 min
+	// Room says why documents may not take so many bytes of the server now, ""
+	// that they may. What fails so is tried again. nil: there is always room.
+	Room func(ctx context.Context, bytes int64) string
 }
 
 func (o Options) filled() Options {
@@ -35,6 +38,9 @@ func (o Options) filled() Options {
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)
 	o.Tries = cmp.Or(o.Tries, 3)
 	o.Deadline = cmp.Or(o.Deadline, 30*time.Minute)
+	if o.Room == nil {
+		o.Room = func(context.Context, int64) string { return "" }
+	}
 	return o
 }
 
@@ -86,6 +92,9 @@ const part = 1 << 20
 func (q *Queue) Do(ctx context.Context, t ingest.Task, data []byte, told func(catalog.State) error) (ingest.Done, error) {
 	token, err := q.join(ctx, t)
 	if err == nil && token == "" {
+		if full := q.o.Room(ctx, int64(len(data))); full != "" {
+			return ingest.Done{}, &ingest.Fault{Reason: full, Retryable: true}
+		}
 		token, err = q.put(ctx, t, data)
 	}
 	if err != nil {

@@ -71,7 +71,7 @@ func connect(ctx context.Context, url, prefix string, leads bool) (p parts, err 
 	o := ingest.Options{Wait: func(context.Context, int) error { return nil }}
 	model := modelstest.NewEmbedder()
 	stamp := ingest.New(p.store, nil, model, o).Stamp()
-	if p.queue, err = New(p.link, p.store, stamp, Options{Prefix: prefix, Lease: lease}); err != nil {
+	if p.queue, err = New(p.link, p.store, stamp, Options{Prefix: prefix, Lease: lease, Room: p.link.Room}); err != nil {
 		return p, err
 	}
 	if leads {

@@ -257,11 +257,36 @@ func (h *hand) do(ctx context.Context, j *taken) (ingest.Done, error) {
 		data = append(data, b...)
 	}
 	return h.worker.Work(ctx, j.task, data, func(generation string) (retrieval.Generation, error) {
-		return h.index.Under(ctx, generation, j.id, j.token, j.try)
+		g, err := h.index.Under(ctx, generation, j.id, j.token, j.try)
+		return bounded{g, h.o.Room}, err
 	}, func(s catalog.State) {
 		// It can only be seen; a state that is lost changes nothing.
 		_ = noteScript.Run(ctx, h.client, []string{h.job(j.id)}, h.me, j.token, "state", string(s)).Err()
 	})
+}
+
+// bounded is a generation that takes a document only if there is room for it.
+type bounded struct {
+	retrieval.Generation
+	room func(context.Context, int64) string
+}
+
+// Publish is the generation's.
+func (b bounded) Publish(ctx context.Context, p retrieval.Publication) error {
+	if full := b.room(ctx, size(p)); full != "" {
+		return &ingest.Fault{Reason: full, Retryable: true}
+	}
+	return b.Generation.Publish(ctx, p)
+}
+
+// size is about what a publication takes of the server's memory, in bytes, rather
+// more than less: each vector twice, texts and terms several times.
+func size(p retrieval.Publication) int64 {
+	n := 4 * len(p.Document.Canonical)
+	for _, c := range p.Chunks {
+		n += 8*len(c.Vector) + 2048 + len(c.States)
+	}
+	return int64(n)
 }
 
 // hold renews the lease until ctx is done, and cancels the work when somebody

@@ -1,0 +1,63 @@
+package redislink
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Writes reports that the server takes a write: one that is full, or a replica,
+// answers everything else. It writes the key, which ends by itself.
+func (l *Link) Writes(ctx context.Context, key string) error {
+	return Failed("trying a write", l.Set(ctx, key, "1", time.Second).Err())
+}
+
+// What is kept for questions: one part in so many of the server's memory, and
+// bytes at least, since its buffers come and go.
+const (
+	sparePart  = 16
+	spareBytes = 4 << 20
+)
+
+// room is what the last look at the memory found.
+type room struct {
+	mu      sync.Mutex
+	at      time.Time
+	left    int64  // for documents, less what was promised since
+	most    string // the server's limit, for people
+	bounded bool   // there is a limit
+}
+
+// Room says why documents must not take so many bytes of memory, "" that they
+// may: what is left is for questions, whose every step is a write. It looks
+// once a second and counts what it has promised since. A server that does not
+// tell has room.
+func (l *Link) Room(ctx context.Context, bytes int64) string {
+	r := &l.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.at) > time.Second {
+		r.at = now
+		info, _ := l.Info(ctx, "memory").Result() // "" tells nothing
+		r.left, r.most, r.bounded = leftOf(info)
+	}
+	if !r.bounded || r.left >= bytes {
+		r.left -= bytes
+		return ""
+	}
+	return fmt.Sprintf("the memory of Redis is full (of its maxmemory of %s some is kept for questions): raise maxmemory, or remove documents", r.most)
+}
+
+// leftOf is how many bytes INFO memory leaves to documents. What the server
+// counts against its limit leaves out its buffers for replicas and the log.
+func leftOf(info string) (left int64, most string, bounded bool) {
+	facts := parse(info)
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(facts[name], 10, 64)
+		return n
+	}
+	limit := number("maxmemory")
+	return limit - max(limit/sparePart, spareBytes) - number("used_memory") + number("mem_not_counted_for_evict"), facts["maxmemory_human"], limit > 0
+}
