@@ -1,42 +1,91 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
 	"footnote/adapters/web"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval"
+	"footnote/retrieval/redislink"
 )
 
 // Await waits until the Redis of the configuration answers. Until then it says
-// so, and the web server that is configured says that it is not ready. An error
-// is one that waiting does not mend, such as a wrong password.
+// why it waits, each time that this changes, and the web server that is
+// configured says that it is not ready. An error is one that waiting does not
+// mend, such as a wrong password.
 func Await(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) error {
-	err := reach(ctx, c)
-	if !errors.Is(err, retrieval.ErrUnavailable) {
-		return err
+	w := &wait{c: c, say: say}
+	if w.over(ctx) {
+		return w.err
 	}
-	say(fmt.Sprintf("%v; trying again until it answers", err))
 	g, inside := errgroup.WithContext(ctx)
 	waiting, done := context.WithCancel(inside)
-	g.Go(func() error { return unready(waiting, c, log) })
+	g.Go(func() error { return w.unready(waiting, log) })
 	g.Go(func() error {
 		defer done()
-		return retry(waiting, c)
+		return w.retry(waiting)
 	})
-	if err := g.Wait(); err != nil {
+	if err := g.Wait(); err != nil || ctx.Err() != nil {
 		return err
 	}
 	say("Redis answers")
-	return ctx.Err()
+	return nil
+}
+
+// wait is the waiting for a Redis.
+type wait struct {
+	c   config.Config
+	say func(string)
+
+	mu  sync.Mutex
+	err error // of the last try
+}
+
+// over tries once. It reports whether there is nothing more to wait for, and
+// says what is waited for if that is something new.
+func (w *wait) over(ctx context.Context) bool {
+	err := reach(ctx, w.c)
+	w.mu.Lock()
+	was := w.err
+	w.err = err
+	w.mu.Unlock()
+	if !errors.Is(err, retrieval.ErrUnavailable) {
+		return true
+	}
+	if ctx.Err() == nil && (was == nil || reason(was) != reason(err)) {
+		w.say(fmt.Sprintf("%v; trying again until it answers. If it should answer by now: footnote doctor", err))
+	}
+	return false
+}
+
+// reason is what an error says without the numbers that differ from try to try,
+// such as ports of our own.
+func reason(err error) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, err.Error())
+}
+
+// last is the error of the last try.
+func (w *wait) last() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }
 
 // reach asks the Redis whether it is there and has what is needed.
@@ -48,34 +97,57 @@ func reach(ctx context.Context, c config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = openIndex(ctx, c, l, askTimeout)
+	if _, err = openIndex(ctx, c, l, askTimeout); err == nil {
+		err = keeps(ctx, l)
+	}
+	if err == nil {
+		if err = l.Writes(ctx, key(c, "awake")); err != nil {
+			err = fmt.Errorf("%s: %w", l.Where(), err)
+		}
+	}
 	return errors.Join(err, l.Close())
 }
 
+// keeps refuses a Redis that throws data away when its memory is full. One that
+// does not tell is taken at its word.
+func keeps(ctx context.Context, l *redislink.Link) error {
+	info, err := l.Info(ctx, "memory").Result()
+	if err != nil {
+		return nil //nolint:nilerr // the user may lack the right to ask; what is away is found by all else
+	}
+	_, rest, _ := strings.Cut(info, "maxmemory_policy:")
+	policy, _, _ := strings.Cut(rest, "\r\n")
+	if policy == "" || policy == "noeviction" {
+		return nil
+	}
+	return fmt.Errorf("%s: its policy for full memory is %s, which would throw documents and questions away: "+
+		"CONFIG SET maxmemory-policy noeviction, and in the server's configuration", l.Where(), policy)
+}
+
 // retry asks again and again, every two seconds at last.
-func retry(ctx context.Context, c config.Config) error {
-	for wait := 250 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		t := time.NewTimer(wait)
+func (w *wait) retry(ctx context.Context) error {
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return nil
 		case <-t.C:
 		}
-		if err := reach(ctx, c); !errors.Is(err, retrieval.ErrUnavailable) {
-			return err
+		if w.over(ctx) {
+			return w.last()
 		}
 	}
 }
 
 // unready is the web server before there is anything to serve.
-func unready(ctx context.Context, c config.Config, log *slog.Logger) error {
-	if c.Web.Listen == "" {
+func (w *wait) unready(ctx context.Context, log *slog.Logger) error {
+	if w.c.Web.Listen == "" {
 		<-ctx.Done()
 		return nil
 	}
-	s := web.New(web.Options{Listen: c.Web.Listen, Grace: time.Second, Log: log, Ready: []web.Check{
-		{Name: "redis", Probe: func(context.Context) error { return retrieval.ErrUnavailable }},
+	s := web.New(web.Options{Listen: w.c.Web.Listen, Grace: time.Second, Log: log, Ready: []web.Check{
+		{Name: "redis", Probe: func(context.Context) error { return cmp.Or(w.last(), retrieval.ErrUnavailable) }},
 	}})
 	return s.Run(ctx)
 }

@@ -233,15 +233,27 @@ func (s *Service) KeepsUp() bool {
 func (s *Service) checks() []web.Check {
 	out := []web.Check{
 		{Name: "index", Probe: func(ctx context.Context) error {
-			if n, err := s.Documents(ctx); err != nil || n == 0 {
-				return errors.Join(errors.New("the index holds no documents"), err)
+			n, err := s.Documents(ctx)
+			if err == nil && n == 0 {
+				err = errors.New("the index holds no documents")
 			}
-			return nil
+			return err
 		}},
 		{Name: "ledger", Probe: func(ctx context.Context) error {
+			if s.state.Link != nil {
+				return s.state.Link.Writes(ctx, key(s.c, "awake"))
+			}
 			_, err := s.Ledger.Counts(ctx)
 			return err
 		}},
+	}
+	if s.state.Link != nil {
+		out = append(out, web.Check{Name: "memory", Advisory: true, Probe: func(ctx context.Context) error {
+			if full := s.state.patient.Room(ctx, 0); full != "" {
+				return errors.New(full)
+			}
+			return nil
+		}})
 	}
 	for _, p := range s.platforms() {
 		out = append(out, web.Check{Name: strings.ToLower(p.name), Probe: func(context.Context) error { return p.up() }})

@@ -3,10 +3,13 @@ package command
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"footnote/cmd/internal/assemble"
+	"footnote/cmd/internal/config"
+	"footnote/retrieval"
 )
 
 func (p *program) worker() *cobra.Command {
@@ -32,6 +35,21 @@ A worker that dies, or is stopped, loses nothing: another one takes its place.
 
 var errNoRedis = errors.New("workers share their work on a Redis, and none is configured; set redis.url, or give --redis")
 
+// openWorker opens the worker as soon as the Redis answers. It takes no port: with
+// the same configuration, serve may have it.
+func openWorker(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) (*assemble.Worker, error) {
+	c.Web.Listen = ""
+	for {
+		if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		w, err := assemble.OpenWorker(c, log)
+		if !errors.Is(err, retrieval.ErrUnavailable) {
+			return w, err
+		}
+	}
+}
+
 func (p *program) runWorker(ctx context.Context) (err error) {
 	c, err := p.config()
 	if err != nil {
@@ -41,10 +59,11 @@ func (p *program) runWorker(ctx context.Context) (err error) {
 		return usage(errNoRedis)
 	}
 	log, say := p.logger(c), p.saying()
-	if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
-		return err
+	w, err := openWorker(ctx, c, log, say)
+	if ctx.Err() != nil {
+		say("stopped")
+		return nil
 	}
-	w, err := assemble.OpenWorker(c, log)
 	if err != nil {
 		return err
 	}
