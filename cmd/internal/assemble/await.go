@@ -162,30 +162,31 @@ func SourcesKey(c config.Config) string { return key(c, "sources") }
 
 // follow keeps up with the sources. Of replicas, one does so at a time.
 func (s *Service) follow(ctx context.Context, say func(string)) error {
-	work := func(ctx context.Context) error {
-		if s.state.Link != nil && !s.Ingester.leads(ctx) {
-			return nil // the home of the inboxes does so
-		}
-		if s.Ingester.FollowsPushed() {
-			say("documents of other systems: kept up with")
-		}
-		if n := len(s.c.Sources); n > 0 {
-			say(fmt.Sprintf("sources: %d, kept up with", n))
-		}
-		if n := len(s.c.Channels); n > 0 {
-			say(fmt.Sprintf("Slack channels as sources: %d, kept up with", n))
-		}
-		return s.Ingester.Loop.Run(ctx)
-	}
 	if s.state.Link == nil {
-		return work(ctx)
+		return s.keepUp(ctx, say)
 	}
 	if who, err := s.state.Link.Holder(ctx, SourcesKey(s.c)); err == nil && who != "" {
 		say("sources: kept up with by another replica, " + who)
 	}
 	return s.state.Link.NewLease(SourcesKey(s.c), replica(s.Address()), sourcesTerm).Hold(ctx, func(ctx context.Context) error {
-		return s.Ingester.whileHome(ctx, work)
+		if err := s.Ingester.forsake(ctx); err != nil {
+			s.log.Warn("what is left of channels that are no sources any more could not be dropped yet", "error", err)
+		}
+		return s.lead.during(ctx, func(ctx context.Context) error { return s.keepUp(ctx, say) })
 	})
+}
+
+func (s *Service) keepUp(ctx context.Context, say func(string)) error {
+	if s.Ingester.FollowsPushed() {
+		say("documents of other systems: kept up with")
+	}
+	if n := len(s.c.Sources); n > 0 {
+		say(fmt.Sprintf("sources: %d, kept up with", n))
+	}
+	if n := len(s.c.Channels); n > 0 {
+		say(fmt.Sprintf("Slack channels as sources: %d, kept up with", n))
+	}
+	return s.Ingester.Loop.Run(ctx)
 }
 
 // replica names this process for people.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -38,30 +36,29 @@ type chat struct {
 	forsaken []*inbox.Inbox          // of channels that the configuration names no longer
 }
 
-func openChat(c config.Config) (chat, error) {
-	at := func(name, root string) (*inbox.Inbox, error) {
-		return inbox.Open(filepath.Join(c.Data, "inbox", name), root, inbox.Options{MaxBytes: int64(c.Ingest.MaxMegabytes) << 20})
-	}
-	out := chat{channels: map[string]*inbox.Inbox{}}
-	var err error
-	if out.files, err = at("chat", filesRoot); err != nil {
+func openChat(c config.Config, at *State) (out chat, err error) {
+	out.channels = map[string]*inbox.Inbox{}
+	if out.files, err = at.inbox(filesRoot, filepath.Join(c.Data, "inbox", "chat"), false); err != nil {
 		return chat{}, err
 	}
+	channel := func(id string) (*inbox.Inbox, error) {
+		return at.inbox(channelRoot+id, filepath.Join(c.Data, "inbox", "slack-"+id), true)
+	}
 	for _, ch := range c.Channels {
-		if out.channels[ch.ID], err = at("slack-"+ch.ID, channelRoot+ch.ID); err != nil {
+		if out.channels[ch.ID], err = channel(ch.ID); err != nil {
 			return chat{}, err
 		}
 	}
-	there, err := os.ReadDir(filepath.Join(c.Data, "inbox"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	roots, err := at.roots()
+	if err != nil {
 		return chat{}, err
 	}
-	for _, e := range there {
-		id, is := strings.CutPrefix(e.Name(), "slack-")
-		if !is || !e.IsDir() || out.channels[id] != nil {
+	for _, root := range roots {
+		id, is := strings.CutPrefix(root, channelRoot)
+		if !is || out.channels[id] != nil {
 			continue
 		}
-		b, err := at(e.Name(), channelRoot+id)
+		b, err := channel(id)
 		if err != nil {
 			return chat{}, err
 		}
@@ -98,23 +95,34 @@ func (in *Ingester) guarded() retrieval.Store {
 }
 
 // guard puts in force what the last process may have left undone.
-//
-// SECURITY: what is left of a channel that the configuration names no longer
-// goes.
 func (in *Ingester) guard(log *slog.Logger) error {
-	if in.away {
-		return nil
-	}
-	for _, b := range in.chat.forsaken {
-		if err := clearOut(b); err != nil {
+	if in.state.Link == nil {
+		if err := in.forsake(context.Background()); err != nil {
 			return err
 		}
 	}
 	for _, b := range in.boxes() {
+		if err := b.EnforceAll(context.Background(), in.Store); err != nil {
+			return err
+		}
 		if n := len(b.Damaged()); n > 0 {
 			log.Error("stored documents were damaged and set aside: their senders must send them again", "inbox", b.Root(), "documents", n)
 		}
-		if err := b.EnforceAll(context.Background(), in.Store); err != nil {
+	}
+	return nil
+}
+
+// forsake drops what is left of channels that the configuration names no longer.
+// On a Redis, where processes with other configurations come and go, the one that
+// keeps up with the sources does so.
+//
+// SECURITY: with the channel its documents go.
+func (in *Ingester) forsake(ctx context.Context) error {
+	for _, b := range in.chat.forsaken {
+		if err := clearOut(ctx, b); err != nil {
+			return err
+		}
+		if err := b.EnforceAll(ctx, in.Store); err != nil {
 			return err
 		}
 	}
@@ -122,10 +130,10 @@ func (in *Ingester) guard(log *slog.Logger) error {
 }
 
 // clearOut drops all documents of an inbox.
-func clearOut(b *inbox.Inbox) error {
-	all, err := b.List(context.Background(), "", "", math.MaxInt)
+func clearOut(ctx context.Context, b *inbox.Inbox) error {
+	all, err := b.List(ctx, "", "", math.MaxInt)
 	for _, e := range all {
-		if err = b.Drop(context.Background(), e.ID); err != nil {
+		if err = b.Drop(ctx, e.ID); err != nil {
 			return err
 		}
 	}
@@ -134,16 +142,13 @@ func clearOut(b *inbox.Inbox) error {
 
 // FollowsChat reports that there are documents from a chat, or may be soon.
 func (in *Ingester) FollowsChat() bool {
-	return !in.away && (in.uploads || len(in.chat.channels) > 0 || holds(in.chat.files))
+	return in.uploads || len(in.chat.channels) > 0 || holds(in.chat.files)
 }
 
 // chatFeeds follow the inboxes of a chat.
 func (in *Ingester) chatFeeds(c config.Config) []follow.Feed {
 	var out []follow.Feed
-	if in.away {
-		return nil
-	}
-	if in.uploads || holds(in.chat.files) {
+	if in.state.Link != nil || in.uploads || holds(in.chat.files) {
 		out = append(out, boxFeed(c, in.chat.files))
 	}
 	for _, ch := range c.Channels {

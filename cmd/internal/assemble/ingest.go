@@ -26,7 +26,6 @@ type Library struct {
 	chat    chat         // documents from a chat
 
 	state *State
-	away  bool // the inboxes are empty here and another process has them, or may
 }
 
 // ReadLibrary is OpenLibrary for what does not ingest: ErrNoIndex if there is no
@@ -49,10 +48,10 @@ func OpenLibrary(c config.Config) (*Library, error) {
 	if l.Catalog, err = state.Catalog(); err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
-	if l.Pushed, err = openPushed(c); err != nil {
+	if l.Pushed, err = state.inbox(pushRoot, pushDirectory(c), false); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	if l.chat, err = openChat(c); err != nil {
+	if l.chat, err = openChat(c, state); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -74,7 +73,6 @@ type Ingester struct {
 	notes    *notes.Writer               // nil: none are written
 	queue    *jobs.Queue                 // nil: this process does all by itself
 	working  func()                      // ends jobs of this process; nil: it does none of its own
-	wanted   bool                        // documents may be sent to this process: it must have the inboxes
 	receives bool                        // Pushed may get documents while it is open
 	uploads  bool                        // people may post files while it is open
 	trouble  func(channel string) string // why a channel cannot be kept up with; nil: nobody keeps up
@@ -124,11 +122,8 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if in.notes, err = openNotes(c, dir); err != nil {
 		return err
 	}
-	if in.away, err = in.settle(context.Background(), in.wanted); err != nil {
+	if err = in.moveIn(context.Background()); err != nil {
 		return err
-	}
-	if in.wanted && in.away {
-		return errElsewhere
 	}
 	if err = in.guard(log); err != nil {
 		return err
@@ -137,7 +132,7 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if err != nil {
 		return err
 	}
-	o.Others, o.Cache, o.Notes, o.Progress, o.Own = in.others(c), in.cache, in.notes, progress, in.boxed
+	o.Others, o.Cache, o.Notes, o.Progress = in.others(c), in.cache, in.notes, progress
 	if in.queue, err = in.state.Jobs(ingest.StampOf(chunking(c), notesRecipe(c), in.Models.Embedder.Info())); err != nil {
 		return err
 	}
@@ -160,7 +155,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 	for i, f := range folders {
 		feeds = append(feeds, follow.Feed{Name: c.Sources[i].Name, Source: NewDocuments(c, f), Watch: f.Watch})
 	}
-	if in.FollowsPushed() {
+	if in.state.Link != nil || in.FollowsPushed() {
 		feeds = append(feeds, boxFeed(c, in.Pushed))
 	}
 	feeds = append(feeds, in.chatFeeds(c)...)

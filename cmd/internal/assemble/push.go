@@ -3,7 +3,6 @@ package assemble
 import (
 	"context"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +22,6 @@ import (
 // their source: no folder of the configuration can have it.
 const pushRoot = "push:"
 
-func openPushed(c config.Config) (*inbox.Inbox, error) {
-	return inbox.Open(filepath.Join(c.Data, "inbox", "push"), pushRoot, inbox.Options{MaxBytes: int64(c.Ingest.MaxMegabytes) << 20})
-}
-
 func (in *Ingester) pathOf(id retrieval.DocumentID) string {
 	rec, _ := in.Catalog.Get(id)
 	return rec.Path
@@ -34,7 +29,7 @@ func (in *Ingester) pathOf(id retrieval.DocumentID) string {
 
 // FollowsPushed reports that there are pushed documents, or may be soon.
 func (in *Ingester) FollowsPushed() bool {
-	return !in.away && (in.receives || holds(in.Pushed))
+	return in.receives || holds(in.Pushed)
 }
 
 // unpacked is an inbox with what its mails and archives hold.
@@ -74,6 +69,9 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 		Enforce: func(ctx context.Context, doc catalog.Record, id string) error {
 			return s.Ingester.enforce(ctx, s.Ingester.Pushed, doc, id)
 		},
+	}
+	if s.state.Link != nil {
+		o.Uploads = 16 // most of them wait for the disk of the Redis
 	}
 	for _, t := range tokens {
 		o.Tokens = append(o.Tokens, push.Token{Secret: t.Secret.Reveal(), Prefix: t.Prefix, Grants: t.MayGrant})

@@ -40,6 +40,7 @@ type Service struct {
 	listener net.Listener // nil: no HTTP
 	viewer   *web.Viewer  // nil: no links
 	notices  *shelf.Notices
+	lead     *lead
 	log      *slog.Logger
 }
 
@@ -51,8 +52,7 @@ func OpenService(ctx context.Context, c config.Config, p config.Platforms, log *
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0, uploads: c.Uploads.On(p)}, c: c, log: log}
-	s.Ingester.wanted = s.Ingester.receives || s.Ingester.uploads || len(c.Channels) > 0
+	s := &Service{App: &App{Store: l.state.Ask, state: l.state}, Ingester: &Ingester{Library: l, receives: len(p.Push) > 0, uploads: c.Uploads.On(p)}, c: c, lead: newLead(), log: log}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -339,7 +339,7 @@ func (s *Service) Address() string {
 func (s *Service) Run(ctx context.Context, say func(string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Desk.Run(ctx) })
-	if s.KeepsUp() {
+	if s.state.Link != nil || s.KeepsUp() {
 		g.Go(func() error { return s.follow(ctx, say) })
 	}
 	if s.Ingester.queue != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,24 +27,12 @@ func (s *State) Jobs(stamp catalog.Stamp) (*jobs.Queue, error) {
 	return jobs.New(s.patient, index, stamp, jobs.Options{Prefix: s.c.Redis.Prefix, Room: s.patient.Room})
 }
 
-// boxed reports that a document came from another system or a chat. What it was
-// sent with lies in this process's data directory, and bounds its publication
-// to the end: it is not given to workers.
-func (l *Library) boxed(path string) bool {
-	for _, b := range l.boxes() {
-		if strings.HasPrefix(path, b.Root()) {
-			return true
-		}
-	}
-	return false
-}
-
 // work does jobs until ctx is done, as many at once as the configuration says,
 // at least as many as given.
 func (in *Ingester) work(ctx context.Context, c config.Config, least int, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range max(least, c.Ingest.Workers) {
-		g.Go(func() error { return in.queue.Work(ctx, in.Pipeline, log) })
+		g.Go(func() error { return in.queue.Work(ctx, bounded{in.Pipeline, in.state}, log) })
 	}
 	return g.Wait()
 }
@@ -131,7 +118,7 @@ func (w *Worker) Run(ctx context.Context, say func(string)) error {
 	say(fmt.Sprintf("taking in documents, %d at once; stop with Ctrl-C", n))
 	g, ctx := errgroup.WithContext(ctx)
 	for range n {
-		g.Go(func() error { return w.queue.Work(ctx, w.pipe, w.log) })
+		g.Go(func() error { return w.queue.Work(ctx, bounded{w.pipe, w.state}, w.log) })
 	}
 	return g.Wait()
 }

@@ -119,6 +119,7 @@ func Default() Config {
 	c.Ingest.MaxMegabytes, c.Ingest.Workers = 50, 2
 	c.Ingest.Extract = defaultExtract
 	c.Uploads = defaultUploads
+	c.Redis.InboxMegabytes = 1024
 	c.Notes = defaultNotes
 	c.Sync.Interval, c.Sync.MaxRemoved = 60, 30
 	c.Log.Level, c.Log.Format = "warn", "text"

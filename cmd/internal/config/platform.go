@@ -177,7 +177,6 @@ func (c Config) Platforms(env Lookup) (Platforms, error) {
 	if len(c.Channels) > 0 && out.Slack == nil {
 		p.add("sources", "name the channel "+c.Channels[0].ID+", and Slack is not configured", "the secrets of Slack, or no slack_channel")
 	}
-	c.checkInboxes(out, &p)
 	if c.Web.PublicURL != "" && c.Web.Listen == "" {
 		p.add("web.listen", "is not set, and the source viewer of web.public_url listens there", "host:port")
 	}

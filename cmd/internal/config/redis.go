@@ -23,6 +23,9 @@ type Redis struct {
 	CertFile string
 	KeyFile  string
 	Vectors  string // flat (""), hnsw
+	// InboxMegabytes bounds what pushed documents, files from chats and each channel
+	// as a source may have of the server's memory, each of them.
+	InboxMegabytes int
 
 	// Of the environment alone.
 	Username, Password                 Secret
@@ -51,6 +54,7 @@ func (r *Redis) settings() []setting {
 		path("redis.cert_file", &r.CertFile),
 		path("redis.key_file", &r.KeyFile),
 		choice("redis.vectors", &r.Vectors, "flat", "hnsw"),
+		whole("redis.inbox_megabytes", &r.InboxMegabytes, 1, 1<<20),
 	}
 }
 
@@ -137,23 +141,5 @@ func (r *Redis) checkFiles(p *Problems) {
 	}
 	if (r.CertFile == "") != (r.KeyFile == "") {
 		p.add("redis.cert_file", "a certificate and its key belong together", "both of redis.cert_file and redis.key_file, or neither")
-	}
-}
-
-// checkInboxes refuses what is kept in one data directory beside an index that
-// is for several: Slack and Discord tell any replica of a file. Pushed documents
-// are sent to one replica, which then has them.
-func (c Config) checkInboxes(found Platforms, p *Problems) {
-	if !c.Shared() {
-		return
-	}
-	const why = ": they are kept in one data directory, and index is redis, for several"
-	for at, is := range map[string]bool{
-		"uploads: files are taken from chats" + why:     c.Uploads.On(found),
-		"sources: threads of a channel are taken" + why: len(c.Channels) > 0,
-	} {
-		if where, what, _ := strings.Cut(at, ": "); is {
-			p.add(where, what, "index: embedded, or neither of them")
-		}
 	}
 }

@@ -86,22 +86,3 @@ func TestRedis_Secrets(t *testing.T) {
 		t.Errorf("not known are %q", odd)
 	}
 }
-
-// What lies in one data directory, and may come to any, is refused beside an index
-// for several.
-func TestRedis_Inboxes(t *testing.T) {
-	t.Parallel()
-	const yaml = "sources: [{slack_channel: C0123ABCD}]\nuploads: {by: [everyone]}\nslack: {mode: socket}\n"
-	env := environment("FOOTNOTE_PUSH_TOKEN", strings.Repeat("x", 32), "FOOTNOTE_WEB_LISTEN", "127.0.0.1:0",
-		"FOOTNOTE_SLACK_BOT_TOKEN", "xoxb-1", "FOOTNOTE_SLACK_APP_TOKEN", "xapp-1")
-	for flag, want := range map[string]int{"": 0, "redis://cache": 2} {
-		c, err := Load(Flags{File: writeFile(t, yaml), Data: t.TempDir(), Redis: flag}, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Platforms(env)
-		if n := strings.Count(fmt.Sprint(err), "one data directory"); n != want {
-			t.Errorf("with --redis %q %d problems of %d: %v", flag, n, want, err)
-		}
-	}
-}

@@ -20,11 +20,13 @@ import (
 
 // changeScript makes a change if nothing has changed since it was decided.
 //
-//	keys: seq docs log boxes
+//	keys: seq docs log boxes, those of the conditions…
 //	args: seq expected, id, document ("" it goes), token of its content, parts, beginning of the keys of
-//	      content, changes kept, root, channel, token of the change
-//	gives the new seq, "" if something has changed, "gone" if the content is not there any more
-var changeScript = redis.NewScript(`
+//	      content, changes kept, root, channel, token of the change, conditions
+//	gives the new seq, "" if something has changed, "gone" if the content is not there any more, "not"
+//	if a condition does not stand
+var changeScript = redis.NewScript(redislink.Standing + `
+if not standing(5, 11) then return 'not' end
 local was = redis.call('GET', KEYS[1]) or ''
 if was ~= ARGV[1] then return '' end
 if ARGV[3] ~= '' then
@@ -136,11 +138,14 @@ func (c *change) put(s inbox.Step) error {
 
 // commit makes the change. It reports false if something came between.
 func (k *keep) commit(ctx context.Context, tx *redis.Tx, c change) (bool, error) {
-	now, err := changeScript.Run(ctx, tx, []string{k.at + "seq", k.at + "docs", k.at + "log", k.top + "boxes"},
-		c.seq, c.id, c.document, c.content, c.parts, k.bytes(""), kept, k.root, k.top+"notices", c.token).Text()
+	keys, conditions := redislink.Standings(ctx)
+	now, err := changeScript.Run(ctx, tx, append([]string{k.at + "seq", k.at + "docs", k.at + "log", k.top + "boxes"}, keys...),
+		append([]any{c.seq, c.id, c.document, c.content, c.parts, k.bytes(""), kept, k.root, k.top + "notices", c.token}, conditions...)...).Text()
 	switch {
 	case err != nil:
 		return false, err
+	case now == "not":
+		return false, fmt.Errorf("changing the inbox: %w", retrieval.ErrFenced)
 	case now == "gone":
 		return false, fmt.Errorf("%w: the content took longer than %v to arrive; send it again", retrieval.ErrUnavailable, unplaced)
 	case now != "":
@@ -154,7 +159,8 @@ func (k *keep) commit(ctx context.Context, tx *redis.Tx, c change) (bool, error)
 }
 
 // settle waits until the server has on its disk what it acknowledged on the
-// connection, or to anybody, where nothing was written on that.
+// connection, or to anybody, where nothing was written on that; and until a
+// replica, where there is one, has received it.
 func (k *keep) settle(ctx context.Context, tx *redis.Tx, written bool) error {
 	const doing = "waiting until the inbox is on the server's disk"
 	if k.lazy {
@@ -165,16 +171,24 @@ func (k *keep) settle(ctx context.Context, tx *redis.Tx, written bool) error {
 			return redislink.Failed(doing, err)
 		}
 	}
-	on, err := tx.Do(ctx, "WAITAOF", 1, 0, onDisk.Milliseconds()).Int64Slice()
+	on, err := tx.Do(ctx, "WAITAOF", 1, 0, patience.Milliseconds()).Int64Slice()
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "ERR "):
-		return nil // it keeps nothing on a disk, or is older than the question
+		// It keeps nothing on a disk, or is older than the question.
 	case err != nil:
 		return redislink.Failed(doing, err)
 	case len(on) == 0 || on[0] < 1:
-		return fmt.Errorf("%s: %w: its disk took longer than %v", doing, retrieval.ErrUnavailable, onDisk)
+		return fmt.Errorf("%s: %w: its disk took longer than %v", doing, retrieval.ErrUnavailable, patience)
 	}
-	return nil
+	about, err := tx.Info(ctx, "replication").Result()
+	if err != nil || !strings.Contains(about, ",state=online,") {
+		return redislink.Failed(doing, err)
+	}
+	n, err := tx.Do(ctx, "WAIT", 1, patience.Milliseconds()).Int()
+	if err == nil && n < 1 {
+		return fmt.Errorf("%s: %w: no replica received it within %v", doing, retrieval.ErrUnavailable, patience)
+	}
+	return redislink.Failed(doing, err)
 }
 
 // draft is content that no document has yet.

@@ -25,12 +25,13 @@
 // or nothing, and what was not finished goes by itself after ten minutes.
 //
 // Durable means: on the server's disk (WAITAOF), with appendfsync everysec after
-// half a second on average. A server without appendonly keeps nothing when it
-// ends; footnote doctor says so.
+// half a second on average, and received by a replica, where one is ready. A
+// server without appendonly keeps nothing when it ends; footnote doctor says so.
 //
 // SECURITY: a write that the inbox bounds (inbox.Guard) is made by the script of
 // the index only while the document that bounds it is the same, byte for byte
-// (redislink.While). So a process that slept opens nothing by an old list.
+// (redislink.While). So a process that slept opens nothing by an old list. Changes
+// of the inbox keep to the conditions of their context, too.
 //
 // Memory: the content lies in the server's memory, twice while ingestion works on
 // it, and every process holds all entries, about 600 bytes each.
@@ -119,7 +120,7 @@ const (
 	perLook   = 500              // changes that are learnt at once
 	lookEvery = time.Second      // for changes of others, whose notices get lost
 	attempts  = 100              // at a change, until contention is given up
-	onDisk    = 5 * time.Second  // that a change waits for the server's disk
+	patience  = 5 * time.Second  // that a change waits for the server's disk
 )
 
 // document is a document as the server has it.
