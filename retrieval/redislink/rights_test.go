@@ -45,7 +45,7 @@ func TestRights(t *testing.T) {
 		}
 		t.Run(r, func(t *testing.T) {
 			if found := strings.Join(found(t, "footnote", slices.Delete(slices.Clone(rules), i, i+1)...), "\n"); !strings.Contains(found+" ", " "+r+" ") {
-				t.Errorf("found %q", found)
+				t.Errorf("found %q; what users.acl allows belongs into needs, and what is not needed not into users.acl", found)
 			}
 		})
 	}

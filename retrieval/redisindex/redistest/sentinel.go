@@ -27,9 +27,10 @@ const MasterName = "footnote"
 // and the Sentinels know of each other. args are the servers'.
 func NewReplicated(t testing.TB, args ...string) *Replicated {
 	t.Helper()
+	args = append(args, "--repl-diskless-sync-delay", "0")
 	r := &Replicated{Master: New(t, t.TempDir(), args...)}
 	_, port, _ := net.SplitHostPort(r.Master.Address)
-	r.Replica = New(t, t.TempDir(), append(args, "--replicaof", "127.0.0.1 "+port, "--repl-diskless-sync-delay", "0")...)
+	r.Replica = New(t, t.TempDir(), append(args, "--replicaof", "127.0.0.1 "+port)...)
 	for range 3 {
 		r.Sentinels = append(r.Sentinels, newSentinel(t, port))
 	}
@@ -145,4 +146,18 @@ func answer(r *bufio.Reader) (string, error) {
 		}
 	}
 	return line, nil
+}
+
+// CutOff ends the replica's following, so that it has nothing of what comes after.
+// The Sentinels mend that after some seconds, unless they make it the master.
+func (r *Replicated) CutOff(t testing.TB) {
+	t.Helper()
+	tell(t, r.Replica, "REPLICAOF 127.0.0.1 1")
+	Await(t, func() string {
+		said, err := r.Master.Say("INFO replication")
+		if err != nil || !strings.Contains(said, "connected_slaves:0") {
+			return said
+		}
+		return ""
+	})
 }
