@@ -20,6 +20,7 @@ import (
 	"footnote/retrieval"
 	"footnote/retrieval/indextest"
 	"footnote/retrieval/redisindex/redistest"
+	"footnote/retrieval/redislink"
 )
 
 // fill writes a document of n chunks into the index, past Publish, which would
@@ -117,6 +118,29 @@ func TestPromoteWaitsForTheIndex(t *testing.T) {
 	must(t, g.client.Del(t.Context(), g.client.Keys(t.Context(), g.keys.chunks+"*:7").Val()...).Err())
 	if err := s.Promote(t.Context(), g.manifest.Name); !errors.Is(err, retrieval.ErrCorrupt) || !strings.Contains(err.Error(), "19999 chunks are indexed instead of 20000") {
 		t.Errorf("with a chunk less Promote gives %v", err)
+	}
+}
+
+// A server that became a replica, as the old master does after a failover,
+// promotes nothing: also not the first generation, for itself alone.
+func TestPromoteOnAReplica(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t, t.TempDir())
+	link, err := redislink.Open(redislink.Options{URL: "redis://" + server.Address})
+	must(t, err)
+	t.Cleanup(func() { must(t, link.Close()) })
+	s, err := Open(t.Context(), link, Options{})
+	must(t, err)
+	g := create(t, s)
+	if said, err := server.Say("REPLICAOF 127.0.0.1 1"); err != nil || !strings.HasPrefix(said, "+OK") {
+		t.Fatal(said, err)
+	}
+	err = s.Promote(t.Context(), g.Manifest().Name)
+	if !errors.Is(err, retrieval.ErrUnavailable) || !strings.Contains(err.Error(), "it is a replica") {
+		t.Errorf("it gives %v", err)
+	}
+	if current, err := s.current(t.Context()); current != "" || err != nil {
+		t.Errorf("the current generation is %q, %v", current, err)
 	}
 }
 

@@ -302,13 +302,18 @@ func (s *Store) Promote(ctx context.Context, name string) error {
 	if err != nil && !errors.Is(err, retrieval.ErrCorrupt) {
 		return err
 	}
-	if before != "" && before != name {
-		now := strconv.FormatInt(s.o.now().UnixMilli(), 10)
-		if err := s.client.HSet(ctx, s.key("retired"), before, now).Err(); err != nil {
-			return failed(ctx, "promoting generation "+name, err)
+	// The engine moves an alias on a replica too, for nobody but that replica.
+	// A transaction that writes is refused there as a whole.
+	_, err = s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		if before != "" && before != name {
+			p.HSet(ctx, s.key("retired"), before, strconv.FormatInt(s.o.now().UnixMilli(), 10))
+		} else {
+			p.HDel(ctx, s.key("retired"), name)
 		}
-	}
-	return failed(ctx, "promoting generation "+name, s.client.FTAliasUpdate(ctx, g.keys.index, s.alias()).Err())
+		p.FTAliasUpdate(ctx, g.keys.index, s.alias())
+		return nil
+	})
+	return failed(ctx, "promoting generation "+name, err)
 }
 
 // Drop deletes a generation that has not been current for the time of grace,
