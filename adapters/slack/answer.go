@@ -307,8 +307,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 	default:
 		spoke = a.notice(ctx, q, a.home(q), render.Literal(trouble.Text())) == nil
 	}
-	a.marks.adopt(d.Key, q) // the sign may be of an earlier process
-	a.marks.end(d.Key, spoke)
+	a.unmark(d.Key, q, spoke) // the sign may be of an earlier process
 }
 
 // interruptedLater is Interrupted once Slack can be reached.

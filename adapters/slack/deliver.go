@@ -3,6 +3,8 @@ package slack
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -320,32 +322,39 @@ func (a *Adapter) resume(ctx context.Context, t *desk.Task, q question) (desk.Re
 	if json.Unmarshal(t.Posted, &ref) != nil || ref.Answer == "" {
 		return desk.Result{}, false // nothing that could be there is an answer
 	}
-	if ref.Placeholder != "" {
-		return desk.Result{}, false // the answer replaces it, once or twice
-	}
 	found, err := a.find(ctx, ref.Channel, ref.Thread, ref.Answer)
 	if err == nil && len(found) < max(1, ref.Parts) && outbox.Pause(ctx, a.c.Arrival) == nil {
 		found, err = a.find(ctx, ref.Channel, ref.Thread, ref.Answer)
 	}
 	switch {
 	case errors.Is(err, errOrphan):
-		a.marks.end(t.Key, true)
+		a.unmark(t.Key, q, true)
 		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, true
+	case err != nil && ref.Placeholder != "" && ref.Parts < 2:
+		return desk.Result{}, false // the answer replaces it, once or twice
 	case err != nil || ref.Channel == "":
 		a.unsure(ctx, q)
-		a.marks.end(t.Key, true)
+		a.unmark(t.Key, q, a.home(q).channel == q.Channel)
 		return desk.Result{State: ledger.Failed, Reason: "ambiguous"}, true
 	case len(found) >= max(1, ref.Parts):
-		a.marks.end(t.Key, true)
+		a.unmark(t.Key, q, ref.Channel == q.Channel && ref.Placeholder == "")
 		if ref.Refused {
 			return desk.Result{State: ledger.Refused, Reason: ref.Reason}, true
 		}
 		return desk.Result{State: ledger.Answered}, true
 	}
 	for _, f := range found { // half an answer has no sources
-		_ = a.takeAway(ctx, ref.Channel, f.ts)
+		if f.ts != ref.Placeholder {
+			_ = a.takeAway(ctx, ref.Channel, f.ts)
+		}
 	}
 	return desk.Result{}, false
+}
+
+// unmark takes away the sign that an earlier process showed.
+func (a *Adapter) unmark(key string, q question, spoke bool) {
+	a.marks.adopt(key, q)
+	a.marks.end(key, spoke)
 }
 
 // placeholder says that the bot is looking where neither a status nor a
@@ -356,8 +365,7 @@ func (a *Adapter) placeholder(ctx context.Context, t *desk.Task, q question) err
 	if json.Unmarshal(t.Posted, &ref) == nil && ref.Placeholder != "" {
 		return nil
 	}
-	m := render.Literal("Looking in the documents…")
-	ts, err := a.postOnce(ctx, q.Channel, q.Thread, m, ledger.NewID(), 0)
+	ts, err := a.looking(ctx, t, q)
 	if errors.Is(err, errOrphan) {
 		return errOrphan
 	}
@@ -368,6 +376,24 @@ func (a *Adapter) placeholder(ctx context.Context, t *desk.Task, q question) err
 		_ = a.takeAway(ctx, q.Channel, ts)
 	}
 	return nil
+}
+
+// looking posts the placeholder, unless that of an earlier run is there, which
+// ended before it could note that. Its metadata names the question.
+func (a *Adapter) looking(ctx context.Context, t *desk.Task, q question) (string, error) {
+	id := digest(t.Key)
+	if t.Attempt > 1 {
+		if found, err := a.find(ctx, q.Channel, q.Thread, id); err == nil && len(found) > 0 {
+			return found[0].ts, nil
+		}
+	}
+	return a.postOnce(ctx, q.Channel, q.Thread, render.Literal("Looking in the documents…"), id, 0)
+}
+
+// digest is an opaque id made of a key.
+func digest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
 }
 
 // cannotPost says what becomes of a question whose answer could not be posted.

@@ -28,6 +28,7 @@ import (
 	"footnote/bot/desk"
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
+	"footnote/bot/ledger/ledgertest"
 	"footnote/bot/outbox"
 	"footnote/bot/shelf/shelftest"
 	"footnote/models/modelstest"
@@ -177,6 +178,8 @@ type program struct {
 	after   func(time.Duration) <-chan time.Time
 	away    *away // nil: the ledger always answers
 
+	life *ledgertest.Life // nil: it ends with the test
+
 	adapter *slack.Adapter
 	desk    *desk.Desk
 	ledger  *ledger.Ledger
@@ -246,6 +249,13 @@ func (p *program) run() {
 	}
 	o := p.options
 	o.Ledger, o.Now, o.Log = p.ledger, p.now, slog.New(slog.NewTextHandler(p.logs, nil))
+	c := p.c
+	var records ledger.Store = p.ledger
+	if p.life != nil {
+		records = p.life.Ledger(p.ledger)
+		o.Ledger, o.Grace, o.Patience = records, 20*time.Millisecond, 20*time.Millisecond // dead, it waits for nothing
+		c.HTTP = &http.Client{Transport: p.life.Transport(&http.Transport{}, stepOf)}
+	}
 	if p.desk, err = desk.New(o); err != nil {
 		p.t.Fatal(err)
 	}
@@ -258,12 +268,12 @@ func (p *program) run() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: p.ledger, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources, Standing: board{}}
+	deps := slack.Deps{Bot: b, Desk: p.desk, Ledger: records, Log: o.Log, Now: p.now, After: p.after, Sources: p.sources, Standing: board{}}
 	if p.away != nil {
 		p.away.Store, deps.Ledger = p.ledger, p.away
 	}
 	notices := p.shelf(&deps)
-	p.adapter, err = slack.New(p.c, deps)
+	p.adapter, err = slack.New(c, deps)
 	if err != nil {
 		p.t.Fatal(err)
 	}
