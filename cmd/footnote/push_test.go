@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"footnote/retrieval/redisindex/redistest"
 )
 
 const (
@@ -29,9 +31,9 @@ type pusher struct {
 	file string
 }
 
-func startPush(t *testing.T, file string) *pusher {
+func startPush(t *testing.T, file string, env ...string) *pusher {
 	t.Helper()
-	return &pusher{start(t, file, "FOOTNOTE_PUSH_TOKEN="+pushSecret, "FOOTNOTE_PUSH_TOKEN_WIKI="+wikiSecret), file}
+	return &pusher{start(t, file, append(env, "FOOTNOTE_PUSH_TOKEN="+pushSecret, "FOOTNOTE_PUSH_TOKEN_WIKI="+wikiSecret)...), file}
 }
 
 func pushConfiguration(t *testing.T) string {
@@ -256,6 +258,133 @@ func TestServe_PushedDocumentsAndTheOperator(t *testing.T) {
 		}
 	}
 	p.eventually("docs lists the two that are left", func() bool { return strings.Count(command("docs"), "push:/") == 2 })
+}
+
+// restricted is a Redis whose user has the rights of deploy/redis/users.acl alone,
+// and the environment with that user.
+func restricted(t *testing.T) (*onRedis, []string) {
+	t.Helper()
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "users.acl")
+	write(t, rules, strings.Replace(read(t, filepath.Join(tree, "deploy/redis/users.acl")), ">CHANGE-ME", ">canary", 1)+"user default on nopass ~* &* +@all\n")
+	server := redistest.New(t, dir, "--aclfile", rules)
+	r := &onRedis{T: t, server: server, proxy: redistest.NewProxy(t, server.Address)}
+	r.connect()
+	return r, []string{"FOOTNOTE_REDIS_USERNAME=footnote", "FOOTNOTE_REDIS_PASSWORD=canary"}
+}
+
+// working starts a worker.
+func (r *onRedis) working(env []string) *served {
+	p := &served{t: r.T, cmd: program(r.T, "", "worker", "--config", r.configuration("")), said: make(chan struct{}), ended: make(chan error, 1)}
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.begin()
+	return p
+}
+
+// On a Redis a document is pushed to one replica, taken in by a worker, asked for,
+// changed and taken back at another, and what was answered with 2xx survives the end
+// of the replica, and of Redis.
+func TestRedis_PushedDocuments(t *testing.T) {
+	t.Parallel()
+	r, env := restricted(t)
+	people := filepath.Join(t.TempDir(), "people.yaml")
+	write(t, people, "people:\n  ada: {groups: [hr]}\n  bob: {}\n")
+	file := func() string {
+		return r.configuration("people: " + people + "\ningest: {workers: 0}\npush: {tokens: {wiki: {prefix: wiki/, may_grant: 'group:hr'}}}\n")
+	}
+	a, b := startPush(t, file(), env...), startPush(t, file(), env...)
+	worker := r.working(env)
+	sees := func(when string, at *pusher, ada, bob bool) {
+		t.Helper()
+		for as, may := range map[string]bool{"ada": ada, "bob": bob} {
+			code, out := at.ask(as, parental)
+			if may != (code == 0 && strings.Contains(out, "eighteen weeks")) || !may && strings.Contains(out, "eighteen") {
+				t.Errorf("%s: %s: %d %s", when, as, code, out)
+			}
+		}
+	}
+	status, body := a.send("PUT", "/v1/documents/wiki/leave.md", wikiSecret, "group:hr", leaveDocument)
+	a.wants("put at a", 202, status, body)
+	status, body = b.send("GET", "/v1/documents/wiki/leave.md", wikiSecret, "", "")
+	b.wants("get at b", 200, status, body)
+	b.settled("wiki/leave.md", "published")
+	sees("published", a, true, false)
+	sees("published", b, true, false)
+	status, body = b.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "everyone", leaveDocument)
+	b.wants("wider at b", 202, status, body)
+	a.settled("wiki/leave.md", "published")
+	a.eventually("it is open to all", func() bool { code, _ := a.ask("bob", parental); return code == 0 })
+	status, body = b.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "group:hr", leaveDocument)
+	b.wants("narrower at b", 202, status, body)
+	sees("narrower, at once", a, true, false)
+	status, body = a.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "group:hr", leaveDocument)
+	a.wants("the same again at a", 200, status, body)
+
+	for i := range 5 {
+		status, body = a.send("PUT", fmt.Sprintf("/v1/documents/more/%d.md", i), pushSecret, "everyone", fmt.Sprintf("# Room %d\n\nRoom %d has %d chairs.\n", i, i, 20+i))
+		a.wants("put at a", 202, status, body)
+	}
+	_ = a.stop(syscall.SIGKILL)
+	for i := range 5 {
+		b.settled(fmt.Sprintf("more/%d.md", i), "published")
+	}
+	if status, body = b.send("GET", "/v1/documents?prefix=more/", pushSecret, "", ""); strings.Count(body, `"id":"more/`) != 5 {
+		t.Errorf("b lists %d %s", status, body)
+	}
+	status, body = b.send("PUT", "/v1/documents/last.md", pushSecret, "everyone", "# Gate\n\nThe gate opens at five.\n")
+	b.wants("put before Redis ends", 202, status, body)
+	r.server.Restart(t)
+	b.ready(http.StatusOK)
+	b.settled("last.md", "published")
+
+	status, body = b.send("DELETE", "/v1/documents/wiki/leave.md", wikiSecret, "", "")
+	b.wants("delete at b", 204, status, body)
+	sees("deleted, at once", b, false, false)
+	a = startPush(t, a.file, env...)
+	sees("deleted at b, at a", a, false, false)
+	if status, body = a.send("GET", "/v1/documents/wiki/leave.md", wikiSecret, "", ""); status != 410 {
+		t.Errorf("get at a of what b deleted: %d %s", status, body)
+	}
+	out, err := program(t, "", "docs", "rm", "push:/last.md", "--config", a.file).CombinedOutput()
+	if err != nil {
+		t.Errorf("docs rm: %v\n%s", err, out)
+	}
+	if status, body = b.send("GET", "/v1/documents/last.md", pushSecret, "", ""); status != 410 {
+		t.Errorf("get at b of what was removed at a: %d %s", status, body)
+	}
+	for _, p := range []*served{a.served, b.served, worker} {
+		if err := p.stop(syscall.SIGTERM); err != nil {
+			t.Errorf("told to stop it ended with %v", err)
+		}
+		for _, word := range []string{"NOPERM", "eighteen", "group:hr", pushSecret, wikiSecret} {
+			if strings.Contains(p.log(), word) {
+				t.Errorf("the log holds %q:\n%s", word, p.log())
+			}
+		}
+	}
+}
+
+// What was pushed to a data directory moves to the Redis with its replica.
+func TestRedis_PushedDocumentsMove(t *testing.T) {
+	t.Parallel()
+	before := pushConfiguration(t)
+	p := startPush(t, before)
+	status, body := p.send("PUT", "/v1/documents/wiki/leave.md", pushSecret, "group:hr", leaveDocument)
+	p.wants("put", 202, status, body)
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r := &onRedis{T: t, server: redistest.New(t, t.TempDir())}
+	after := filepath.Join(filepath.Dir(before), "redis.yaml")
+	write(t, after, read(t, before)+"redis: {url: 'redis://"+r.server.Address+"'}\n")
+	p = startPush(t, after)
+	p.settled("wiki/leave.md", "published")
+	if code, out := p.ask("ada", parental); code != 0 || !strings.Contains(out, "eighteen weeks") {
+		t.Errorf("asked after the move: %d %s", code, out)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(before), "state/inbox/push/*.doc")); err != nil || len(left) != 0 {
+		t.Errorf("left in the data directory: %v, %v", left, err)
+	}
 }
 
 var readmeBlock = regexp.MustCompile(`(?s)## Other systems\n.*?\n    (api=.*?)\n\n`)
