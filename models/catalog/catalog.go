@@ -3,9 +3,9 @@
 // gate cuts measured for it.
 //
 // Its one idea: what is true of a model is data here and nowhere else, so that
-// another model is another card. A model's files lie in one directory (on disk,
-// inside the program, or on a hub) and are used only if size and SHA-256 agree
-// with the card.
+// another model is another card. A model's files lie in one directory (on disk
+// or inside the program) and are used only if size and SHA-256 agree with the
+// card.
 //
 // It runs no model; models/onnx does.
 package catalog
@@ -34,9 +34,9 @@ const (
 
 // File is one file of a model.
 type File struct {
-	Name   string `json:"name"` // path inside the model's directory, slashes
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"` // lower-case hex
+	Name   string // path inside the model's directory, slashes
+	Bytes  int64
+	SHA256 string // lower-case hex
 }
 
 // Pooling makes one vector out of one per token.
@@ -47,44 +47,44 @@ const Mean Pooling = "mean"
 
 // Card is what is known of one model. Fields of the other kind are zero.
 type Card struct {
-	Name      string   `json:"name"`
-	Kind      Kind     `json:"kind"`
-	Base      string   `json:"base,omitempty"` // the model it was made from
-	Licence   string   `json:"licence"`        // SPDX
-	Files     []File   `json:"files"`
-	Precision string   `json:"precision"` // of the shipped weights: q4, int8, fp32
-	Window    int      `json:"window"`    // tokens, special tokens included
-	Languages []string `json:"languages"` // ISO 639-1; of a reranker: the only ones it may be used for
-	Inputs    []string `json:"inputs"`    // of the graph, in order: some of input_ids, attention_mask, token_type_ids
-	Output    string   `json:"output"`    // of the graph: one vector per token, or one logit
+	Name      string
+	Kind      Kind
+	Base      string // the model it was made from
+	Licence   string // SPDX
+	Files     []File
+	Precision string   // of the shipped weights: q4, int8, fp32
+	Window    int      // tokens, special tokens included
+	Languages []string // ISO 639-1; of a reranker: the only ones it may be used for
+	Inputs    []string // of the graph, in order: some of input_ids, attention_mask, token_type_ids
+	Output    string   // of the graph: one vector per token, or one logit
 
 	// Embedders.
 
-	Dimensions    int     `json:"dimensions,omitempty"`
-	Pooling       Pooling `json:"pooling,omitempty"`
-	QueryPrefix   string  `json:"query_prefix,omitempty"`
-	PassagePrefix string  `json:"passage_prefix,omitempty"`
+	Dimensions    int
+	Pooling       Pooling
+	QueryPrefix   string
+	PassagePrefix string
 	// MinLate is the gate: MaxSim of question and passage (models.States) under
 	// which a passage is not evidence; 0: MaxDistance decides. Scales differ
 	// between models, so that a cut of another model is meaningless here.
-	MinLate float64 `json:"min_late,omitempty"`
+	MinLate float64
 	// MaxDistance is the gate where there are no token states: cosine distance
 	// between question and passage over which a passage is not evidence.
-	MaxDistance float64 `json:"max_distance,omitempty"`
+	MaxDistance float64
 	// Unrelated is the cosine similarity of texts that have nothing in common.
-	Unrelated float64 `json:"unrelated,omitempty"`
+	Unrelated float64
 
 	// Rerankers.
 
-	QueryWindow int `json:"query_window,omitempty"` // tokens of the question that are used; the rest of Window is the passage's
-	Overlap     int `json:"overlap,omitempty"`      // tokens that neighbouring windows of a long passage share at least
+	QueryWindow int // tokens of the question that are used; the rest of Window is the passage's
+	Overlap     int // tokens that neighbouring windows of a long passage share at least
 	// MinProbability is the gate: sigmoid of the logit under which a passage is
 	// not evidence. Uncalibrated between models.
-	MinProbability float64 `json:"min_probability,omitempty"`
+	MinProbability float64
 
 	// MinSupport is what the best sentence of an answer must reach, 0 to 1,
 	// where this model judges sentences. bot/generate says what support is.
-	MinSupport float64 `json:"min_support,omitempty"`
+	MinSupport float64
 }
 
 // Covers reports whether the card names the language, an ISO 639-1 code.

@@ -1,52 +1,13 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"slices"
 )
-
-// CardFile is the card of an operator's own model, in the model's directory.
-const CardFile = "card.json"
-
-// ReadCard reads and validates the card of a model directory: the JSON form of
-// Card in CardFile. Unknown keys are errors. The files are not looked at; see
-// Verify. A name stands for prefixes, pooling and window wherever vectors are
-// kept, so that a changed card needs another name; those of shipped models are
-// taken.
-func ReadCard(dir fs.FS) (Card, error) {
-	data, err := fs.ReadFile(dir, CardFile)
-	if err != nil {
-		return Card{}, fmt.Errorf("reading a model's card: %w", err)
-	}
-	c, err := parseCard(data)
-	if err != nil {
-		return Card{}, fmt.Errorf("%s: %w", CardFile, err)
-	}
-	if _, err := Lookup(c.Name); err == nil {
-		return Card{}, fmt.Errorf("%s: the name %s is that of a model that ships with footnote; choose another", CardFile, c.Name)
-	}
-	return c, nil
-}
-
-func parseCard(data []byte) (Card, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var c Card
-	if err := d.Decode(&c); err != nil {
-		return Card{}, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return Card{}, errors.New("text after the card")
-	}
-	return c, c.Validate()
-}
 
 // The name becomes a directory.
 var cardName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -116,7 +77,7 @@ func (c Card) validateEmbedder() error {
 		faults = append(faults, fmt.Errorf("pooling %q: known is %s", c.Pooling, Mean))
 	}
 	if !(c.MaxDistance > 0 && c.MaxDistance < 2) {
-		faults = append(faults, fmt.Errorf("max_distance is %v: between 0 and 2; footnote eval gate measures it", c.MaxDistance))
+		faults = append(faults, fmt.Errorf("max_distance is %v: between 0 and 2, as measured for this model", c.MaxDistance))
 	}
 	if !(c.MinLate >= 0 && c.MinLate <= 1) {
 		faults = append(faults, fmt.Errorf("min_late is %v: between 0 and 1; 0 leaves it to max_distance", c.MinLate))
@@ -133,7 +94,7 @@ func (c Card) validateReranker() error {
 		faults = append(faults, fmt.Errorf("overlap is %d: between 0 and what the question leaves, %d", c.Overlap, c.Window-c.QueryWindow))
 	}
 	if !(c.MinProbability > 0 && c.MinProbability < 1) {
-		faults = append(faults, fmt.Errorf("min_probability is %v: between 0 and 1; footnote eval gate measures it", c.MinProbability))
+		faults = append(faults, fmt.Errorf("min_probability is %v: between 0 and 1, as measured for this model", c.MinProbability))
 	}
 	return errors.Join(faults...)
 }
