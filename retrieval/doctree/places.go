@@ -120,21 +120,3 @@ func (x index) runes(s string, b int) int {
 	}
 	return n
 }
-
-// byteOf is the inverse of runes.
-func (x index) byteOf(s string, point int) int {
-	if x.points == nil {
-		return min(max(point, 0), len(s))
-	}
-	i := max(sort.SearchInts(x.points, point+1)-1, 0)
-	n, b := x.points[i], i*stride
-	for ; b < len(s); b++ {
-		if utf8.RuneStart(s[b]) {
-			if n == point {
-				return b
-			}
-			n++
-		}
-	}
-	return len(s)
-}

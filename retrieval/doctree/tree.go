@@ -97,10 +97,6 @@ func (t *Tree) Span(from, to int) retrieval.Span {
 	return s
 }
 
-// ByteOf returns the canonical byte at which the code point with this number
-// begins.
-func (t *Tree) ByteOf(point int) int { return t.places.byteOf(t.Canonical, point) }
-
 // Plain reads the canonical bytes [from, to) as a person would: without
 // marks, without control characters, with no more than one empty line in a
 // row, trimmed.
@@ -117,9 +113,6 @@ func (t *Tree) Plain(from, to int) string {
 	b.WriteString(t.Canonical[from:to])
 	return tidy(b.String())
 }
-
-// Blank reports that a range reads as nothing.
-func (t *Tree) Blank(from, to int) bool { return t.Plain(from, to) == "" }
 
 // AddMarks adds marks in any order. Of overlapping ones the earlier and longer
 // stays.

@@ -55,9 +55,6 @@ func New(l bounds.Limits, traced bool) *Document {
 // dropped.
 func (d *Document) Err() error { return d.err }
 
-// Len is the number of bytes written.
-func (d *Document) Len() int { return d.out.Len() }
-
 // Warn adds something that an operator should know.
 func (d *Document) Warn(s string) { d.warnings = append(d.warnings, s) }
 
