@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -362,5 +363,48 @@ func TestAway(t *testing.T) {
 	}
 	if err := l.Move(t.Context(), ledger.Ref{Key: "1", Attempt: 1}, ledger.Step{State: ledger.Answering}); !errors.Is(err, retrieval.ErrUnavailable) {
 		t.Errorf("a step gives %v", err)
+	}
+}
+
+// Before a message is posted, a replica has it that it will be: should it take
+// over, nobody posts the message again.
+func TestPosting_AtAReplica(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	// The disk is not waited for, and what the replica receives is late.
+	master := redistest.New(t, t.TempDir(), "--appendfsync", "always", "--repl-diskless-sync-delay", "0")
+	slow := redistest.NewProxy(t, master.Address)
+	_, port, _ := net.SplitHostPort(slow.Address())
+	replica := redistest.New(t, t.TempDir(), "--replicaof", "127.0.0.1 "+port)
+	redistest.Await(t, func() string {
+		about, err := master.Say("INFO replication")
+		if err != nil || !strings.Contains(about, "state=online") {
+			return about
+		}
+		return ""
+	})
+	at := func(address string) *redisledger.Ledger {
+		c := redis.NewClient(&redis.Options{Addr: address})
+		t.Cleanup(func() { c.Close() })
+		l := redisledger.Open(c, redisledger.Options{})
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	l, behind := at(master.Address), at(replica.Address)
+	state := func() ledger.State {
+		d, err := behind.Delivery(ctx, "q")
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			t.Error(err)
+		}
+		return d.State
+	}
+	slow.Delay(500)
+	d, _, err := l.Claim(ctx, question("q"), time.Minute)
+	must(t, err)
+	must(t, l.Move(ctx, d.Ref(), ledger.Step{State: ledger.Answering}))
+	before := state()
+	must(t, l.Move(ctx, d.Ref(), ledger.Step{State: ledger.Posting}))
+	if s := state(); s != ledger.Posting {
+		t.Errorf("about to be posted, the replica has it in %q, and %q before", s, before)
 	}
 }

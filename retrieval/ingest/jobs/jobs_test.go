@@ -628,6 +628,37 @@ func TestRedisKilled(t *testing.T) {
 	s.check()
 }
 
+// TestFailover: the master dies while workers work, and a replica takes over.
+// Documents whose jobs or records it had not received are looked at again.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	redistest.URL(t) // says what is missing
+	servers := redistest.NewReplicated(t)
+	s := newSite(t, servers.URL())
+	for i := range 30 {
+		s.write(fmt.Sprintf("%02d.txt", i), 1)
+	}
+	for range 2 {
+		s.worker("")
+	}
+	stop := s.watch()
+	pass := s.begin()
+	redistest.Await(t, func() string {
+		if open, err := s.queue.Open(context.Background()); err != nil || len(open) < 2 {
+			return fmt.Sprintf("%d jobs (%v)", len(open), err)
+		}
+		return ""
+	})
+	servers.Master.Kill()
+	<-pass.done
+	for i := range 5 {
+		s.write(fmt.Sprintf("%02d.txt", i), 2)
+	}
+	s.settle()
+	stop()
+	s.check()
+}
+
 // TestRepliesCut: connections end in the middle of answers, of workers and of
 // the process that decides.
 func TestRepliesCut(t *testing.T) {
