@@ -68,28 +68,6 @@ var intentTable = []intent{
 	{discordgo.IntentDirectMessages, "DIRECT_MESSAGES", "direct messages to the bot", true, false},
 }
 
-// Setup is the part of the documentation that must agree with the program:
-// the permissions and the intents, in Markdown.
-func Setup() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Permissions integer: `%d`\n\n| permission | bit | why |\n|---|---|---|\n", PermissionsInteger())
-	for _, p := range permissions {
-		fmt.Fprintf(&b, "| %s | %d | %s |\n", p.name, uint64(p.bit), p.why)
-	}
-	b.WriteString("\n| intent | privileged | asked for | why |\n|---|---|---|---|\n")
-	for _, i := range intentTable {
-		when, privileged := "always", "no"
-		if i.mentions {
-			when = "with `discord.mentions`"
-		}
-		if i.privileged {
-			privileged = "yes"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", i.name, privileged, when, i.why)
-	}
-	return b.String()
-}
-
 // application is what Discord says of the bot's own application.
 type application struct {
 	ID       string `json:"id"`

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Names of the commands.
@@ -78,49 +76,6 @@ func commands() []command {
 		}},
 		{Name: askMessage, Type: kindMessage, Contexts: in, Installs: by, Options: []commandOption{}},
 	}
-}
-
-var chatName = regexp.MustCompile(`^[-_'\p{Ll}\p{Lo}\p{N}]{1,32}$`)
-
-// valid checks a command by Discord's rules.
-func (c command) valid() error {
-	total := 0
-	text := func(what, s string, least, most int) error {
-		n := utf8.RuneCountInString(s)
-		total += n
-		if n < least || n > most {
-			return fmt.Errorf("%s of %q has %d characters, not %d to %d", what, c.Name, n, least, most)
-		}
-		return nil
-	}
-	errs := []error{text("the name", c.Name, 1, 32)}
-	if c.Type == kindChat {
-		errs = append(errs, text("the description", c.Description, 1, 100))
-		if !chatName.MatchString(c.Name) {
-			errs = append(errs, fmt.Errorf("%q has a character that no command may have", c.Name))
-		}
-	} else if c.Description != "" || len(c.Options) > 0 {
-		errs = append(errs, fmt.Errorf("%q is for messages and has no description and no options", c.Name))
-	}
-	if len(c.Options) > 25 {
-		errs = append(errs, fmt.Errorf("%q has more than 25 options", c.Name))
-	}
-	for i, o := range c.Options {
-		errs = append(errs, text("an option", o.Name, 1, 32), text("the description of an option", o.Description, 1, 100))
-		if !chatName.MatchString(o.Name) || o.MaxLength < 0 || o.MaxLength > 6000 {
-			errs = append(errs, fmt.Errorf("the option %q of %q is not valid", o.Name, c.Name))
-		}
-		if o.Required && i > 0 && !c.Options[i-1].Required {
-			errs = append(errs, fmt.Errorf("the required option %q of %q must come first", o.Name, c.Name))
-		}
-	}
-	if total > 8000 {
-		errs = append(errs, fmt.Errorf("%q has more than 8000 characters", c.Name))
-	}
-	if c.Contexts == nil || c.Installs == nil {
-		errs = append(errs, fmt.Errorf("%q does not say where it is available", c.Name))
-	}
-	return errors.Join(errs...)
 }
 
 // sameCommands compares two lists of commands of one scope.

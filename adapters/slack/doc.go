@@ -17,7 +17,7 @@
 //	upload.go    files that people post -> bot/shelf
 //	channel.go   channels whose threads are documents -> package threads
 //	client.go    the Web API, and what its errors mean
-//	scopes.go    scopes and events with their reasons, the manifest
+//	scopes.go    scopes and events with their reasons
 //	check.go     what footnote doctor asks
 //
 // Package event reads deliveries, package directory knows people and rooms,
