@@ -1,12 +1,14 @@
 package redisindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -44,13 +46,13 @@ func (g *Generation) publishUnder(ctx context.Context, fence string, p retrieval
 
 func (g *Generation) publish(ctx context.Context, fence string, p retrieval.Publication) error {
 	r := newRecord(p)
-	terms := countTerms(p.Chunks)
-	if err := g.stage(ctx, p, r.pub, terms); err != nil {
+	old, err := g.stage(ctx, p, r.pub)
+	if err != nil {
 		g.discard(ctx, r.pub, true) // best effort; what stays hidden is for Sweep
 		return err
 	}
 	// An error from here on may hide that it is done: nothing is deleted.
-	return g.show(ctx, fence, p.Document.ID, r)
+	return g.show(ctx, fence, p.Document.ID, old, r)
 }
 
 func newRecord(p retrieval.Publication) *record {
@@ -65,49 +67,74 @@ func newRecord(p retrieval.Publication) *record {
 	return r
 }
 
+// postings are the chunks of a publication that hold a term, packed.
+type postings struct {
+	packed []byte
+	last   int // ordinal
+}
+
 // countTerms packs the postings of each token of a publication.
 func countTerms(chunks []retrieval.IndexedChunk) map[string][]byte {
-	packed, last := map[string][]byte{}, map[string]int{}
+	all, counts := map[string]*postings{}, map[string]int{}
 	for i, c := range chunks {
-		counts := map[string]int{}
+		clear(counts)
 		for _, t := range c.Terms {
-			counts[token(t)]++
+			counts[t]++
 		}
 		for t, n := range counts {
-			if packed[t] == nil {
-				last[t] = -1
+			p := all[t]
+			if p == nil {
+				p = &postings{last: -1}
+				all[t] = p
 			}
-			packed[t] = encodePostings(packed[t], last[t], i, n, min(len(c.Terms), saturated))
-			last[t] = i
+			p.packed = encodePostings(p.packed, p.last, i, n, min(len(c.Terms), saturated))
+			p.last = i
 		}
+	}
+	packed := make(map[string][]byte, len(all))
+	for t, p := range all {
+		packed[token(t)] = p.packed
 	}
 	return packed
 }
 
-// stage writes a publication, hidden.
-func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string, terms map[string][]byte) error {
-	tokens := slices.Sorted(maps.Keys(terms))
-	err := stageScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.overlay, g.keys.names, g.keys.contents + pub},
-		newVersion(), pub, hidden(g.o.now()), encodeName(p.Document.ID, p.Document.Revision), encodeContents(len(p.Chunks), tokens)).Err()
+// stage writes a publication, hidden, and returns the document's record as it
+// was. Chunks and lists of terms go by two connections, so that this process
+// counts while the server indexes.
+func (g *Generation) stage(ctx context.Context, p retrieval.Publication, pub string) (*record, error) {
+	// The contents come first, so that what a crash leaves can be deleted.
+	before, err := stageScript.Run(ctx, g.client, []string{g.keys.version, g.keys.log, g.keys.overlay, g.keys.names, g.keys.contents + pub, g.keys.documents},
+		newVersion(), pub, hidden(g.o.now()), encodeName(p.Document.ID, p.Document.Revision), encodeContents(len(p.Chunks), nil), string(p.Document.ID)).Text()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := g.client.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0).Err(); err != nil {
-		return err
+	var lists error
+	var wg sync.WaitGroup
+	wg.Go(func() { lists = g.stageTerms(ctx, p, pub) })
+	for from := 0; from < len(p.Chunks) && err == nil; from += batch {
+		err = g.stageChunks(ctx, p, pub, from, min(from+batch, len(p.Chunks)))
 	}
+	wg.Wait()
+	if err := cmp.Or(err, lists); err != nil {
+		return nil, err
+	}
+	return decodeRecord(before)
+}
+
+// stageTerms enters a publication into the lists of its terms, once the
+// contents name them.
+func (g *Generation) stageTerms(ctx context.Context, p retrieval.Publication, pub string) error {
+	terms := countTerms(p.Chunks)
+	tokens := slices.Collect(maps.Keys(terms))
 	for some := range slices.Chunk(tokens, 10*batch) {
 		_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.Set(ctx, g.keys.contents+pub, encodeContents(len(p.Chunks), tokens), 0) // is done before what follows
 			for _, t := range some {
 				pipe.HSet(ctx, g.keys.postings+t, pub, terms[t])
 			}
 			return nil
 		})
 		if err != nil {
-			return err
-		}
-	}
-	for from := 0; from < len(p.Chunks); from += batch {
-		if err := g.stageChunks(ctx, p, pub, from, min(from+batch, len(p.Chunks))); err != nil {
 			return err
 		}
 	}
@@ -121,6 +148,9 @@ func (g *Generation) stageChunks(ctx context.Context, p retrieval.Publication, p
 	tags := accessTags(p.Access)
 	passages, states := make([]any, 0, 2*batch), make([]any, 0, 2*batch)
 	_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		if from == 0 {
+			pipe.Set(ctx, g.keys.texts+pub, p.Document.Canonical, 0)
+		}
 		for i := from; i < to; i++ {
 			c, n := p.Chunks[i], strconv.Itoa(i)
 			pipe.HSet(ctx, g.keys.chunk(place{pub, i}), fieldVector, packVector(c.Vector),
@@ -163,11 +193,12 @@ func (g *Generation) refused(ctx context.Context, n, want int) error {
 	return fmt.Errorf("the Query Engine indexed %d of %d chunks: %s", n, want, why)
 }
 
-// show makes a staged publication the document's visible one.
-func (g *Generation) show(ctx context.Context, fence string, id retrieval.DocumentID, r *record) error {
+// show makes a staged publication the document's visible one. old is the record
+// that it may have now.
+func (g *Generation) show(ctx context.Context, fence string, id retrieval.DocumentID, old, r *record) error {
 	var replaced *record
 	var dropped []string
-	_, err := g.change(ctx, fence, id, func(old *record) (*record, error) {
+	_, err := g.changeFrom(ctx, fence, id, old, func(old *record) (*record, error) {
 		if old != nil && old.pub == r.pub {
 			return nil, errDone // the answer was lost, and the client sent the script again
 		}
@@ -261,12 +292,17 @@ func (g *Generation) setAccessUnder(ctx context.Context, fence string, id retrie
 // one step for readers, and returns what it was. next is called again if
 // another change came in between.
 func (g *Generation) change(ctx context.Context, fence string, id retrieval.DocumentID, next func(old *record) (*record, error)) (*record, error) {
+	old, err := g.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return g.changeFrom(ctx, fence, id, old, next)
+}
+
+// changeFrom is change, where the record was old a moment ago.
+func (g *Generation) changeFrom(ctx context.Context, fence string, id retrieval.DocumentID, old *record, next func(old *record) (*record, error)) (*record, error) {
 	for range attempts {
 		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		old, err := g.record(ctx, id)
-		if err != nil {
 			return nil, err
 		}
 		r, err := next(old)
@@ -276,6 +312,9 @@ func (g *Generation) change(ctx context.Context, fence string, id retrieval.Docu
 		done, err := g.swap(ctx, fence, id, old, r)
 		if err != nil || done {
 			return old, err
+		}
+		if old, err = g.record(ctx, id); err != nil {
+			return nil, err
 		}
 	}
 	return nil, errRestless

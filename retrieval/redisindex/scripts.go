@@ -19,15 +19,17 @@ end
 // stageScript hides a publication that is about to be written. Run again it
 // changes nothing.
 //
-//	keys: version log overlay names contents
-//	args: token of the version, publication, its overlay, its name, its contents
+//	keys: version log overlay names contents documents
+//	args: token of the version, publication, its overlay, its name, its contents, the document's id
+//	gives the document's record, "" for none
 var stageScript = redis.NewScript(move + `
-if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return 0 end
+local record = redis.call('HGET', KEYS[6], ARGV[6]) or ''
+if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 1 then return record end
 move(KEYS[1], KEYS[2], ARGV[1], {'o' .. ARGV[2], ARGV[3]})
 redis.call('HSET', KEYS[3], ARGV[2], ARGV[3])
 redis.call('HSET', KEYS[4], ARGV[2], ARGV[4])
 redis.call('SET', KEYS[5], ARGV[5])
-return 1`)
+return record`)
 
 // changeScript is one change that readers see: it replaces a document's record
 // if that is still the one that the change was made from, sets overlay and
