@@ -290,11 +290,22 @@ func (a *Adapter) deleted(raw []byte) {
 	for _, id := range append(of.IDs, of.ID) {
 		links[messageLink(of.Channel, id)] = true
 	}
-	for _, d := range a.d.Files.List(strings.Join([]string{Platform, direct, of.Channel}, "/") + "/") {
+	for _, d := range a.shelved(strings.Join([]string{Platform, direct, of.Channel}, "/") + "/") {
 		if links[d.Link] {
 			a.unshelve(d.ID)
 		}
 	}
+}
+
+// shelved lists the files whose ids begin so.
+func (a *Adapter) shelved(prefix string) []uploads.Document {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	found, err := a.d.Files.List(ctx, prefix)
+	if err != nil {
+		a.d.Log.Error("which files are kept is not known, so that deleted ones may stay until the next start", "error", err)
+	}
+	return found
 }
 
 func (a *Adapter) unshelve(id string) {
@@ -310,7 +321,7 @@ func (a *Adapter) revisit(ctx context.Context) {
 	if a.d.Files == nil {
 		return
 	}
-	for _, d := range a.d.Files.List(Platform + "/" + direct + "/") {
+	for _, d := range a.shelved(Platform + "/" + direct + "/") {
 		parts := strings.Split(d.ID, "/")
 		q := question{Channel: parts[2], File: parts[len(parts)-1], ID: d.Link[strings.LastIndexByte(d.Link, '/')+1:]}
 		if ctx.Err() != nil {

@@ -60,7 +60,7 @@ func TestFileIsTakenInForItsSender(t *testing.T) {
 	m := r.PostFile(x.bob, dm, "add this", []dt.File{notes}, dt.Delivery{Copies: 2})
 	state := r.told(dm, "Taking")
 	r.Eventually("the file", func() bool { return s.files.Puts() == 1 })
-	list := s.files.List("")
+	list := s.files.Kept("")
 	id := "discord/dm/" + dm + "/" + m.Files[0].ID
 	want := uploads.Document{
 		ID: id, Name: "notes.md", Link: "https://discord.com/channels/@me/" + dm + "/" + m.ID, Author: "discord:dm:user/" + x.bob,
@@ -91,7 +91,7 @@ func TestFileIsTakenInForItsSender(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	r.Delete(m)
-	r.Eventually("the file to go", func() bool { return len(s.files.List("")) == 0 })
+	r.Eventually("the file to go", func() bool { return len(s.files.Kept("")) == 0 })
 	r.clean()
 }
 
@@ -150,7 +150,7 @@ func TestFileDeletedWhileTheBotWasAway(t *testing.T) {
 	r.Delete(m)
 	s.server, s.ledger = r.Server, r.ledger
 	r = newRig(t, x, s)
-	r.Eventually("the file to go", func() bool { return len(s.files.List("")) == 0 })
+	r.Eventually("the file to go", func() bool { return len(s.files.Kept("")) == 0 })
 }
 
 // A question with a file beside it is answered, and the file taken in.

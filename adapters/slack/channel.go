@@ -21,6 +21,7 @@ type Source struct {
 	Channel string
 	History time.Duration // how far back; 0: 90 days
 	Keeper  shelf.Keeper  // of its threads, and of nothing else
+	Share   threads.Share // with other processes that follow it; nil: there are none
 }
 
 // followers makes those of the configured channels, once the bot knows itself.
@@ -29,7 +30,7 @@ func (a *Adapter) followers() {
 	for _, s := range a.d.Sources {
 		a.follows[s.Channel].Store(threads.New(history{facts{a.api, me.team, me.enterprise != ""}, a.dir.Load()}, s.Keeper, threads.Options{
 			Team: me.team, Address: a.address(), Bot: me.User, Channel: s.Channel, History: s.History, Every: a.c.ScanEvery, Pace: a.c.ScanPace,
-			Now: a.now, Log: a.log,
+			Now: a.now, Log: a.log, Share: s.Share,
 		}))
 	}
 }
@@ -60,9 +61,9 @@ func (a *Adapter) heard(ctx context.Context, m event.Message) error {
 	case m.Deleted != "":
 		return f.Deleted(ctx, m.Deleted, m.Within)
 	case m.Changed != nil:
-		f.Changed(m.Changed.Root())
+		return f.Changed(ctx, m.Changed.Root())
 	default:
-		f.Changed(m.Root())
+		return f.Changed(ctx, m.Root())
 	}
 	return nil
 }

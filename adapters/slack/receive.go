@@ -252,7 +252,11 @@ func (a *Adapter) onChange(c event.Callback) {
 		"channel_left", "group_left", "channel_deleted", "group_deleted":
 		d.Changed(directory.Change{Channel: c.Body.String("channel")})
 		if f := a.follower(c.Body.String("channel")); f != nil {
-			f.Rescan()
+			a.background(func(ctx context.Context) {
+				if err := f.Changed(ctx, ""); err != nil {
+					a.log.Warn("a change of a channel is noticed only by the next scan", "error", err)
+				}
+			})
 		}
 	case "channel_rename", "group_rename":
 		d.Changed(directory.Change{Channel: c.Body.Object("channel").String("id")})

@@ -76,6 +76,7 @@ type Config struct {
 	ExternalLabelled bool     // answer outsiders' channels from documents labelled external, instead of not at all
 	ExternalSilent   bool     // say nothing to people from outside
 	FlatDM           bool     // answer direct messages beside them, not in a thread
+	Replicas         bool     // others answer in this workspace, too, and hear a part of its events
 	Bots             []string // ids of bots whose mentions are answered, once a thread
 	Edits            bool     // answer a question again when its author changes it within 5 min
 	DeleteAnswers    bool     // delete an answer with its question

@@ -303,7 +303,9 @@ func (a *Adapter) fetchFile(ctx context.Context, q question, access acl.Principa
 	if err := a.d.Files.Put(ctx, d, body); err != nil {
 		return name, err
 	}
-	if a.memory.isGone(q.Channel, q.TS) { // deleted while it was written
+	// Deleted while it was written; where another replica may have heard of that,
+	// Slack knows.
+	if a.memory.isGone(q.Channel, q.TS) || a.c.Replicas && a.fileGone(ctx, q.File) {
 		return name, errors.Join(errWithdrawn, a.d.Files.Remove(ctx, true, d.ID))
 	}
 	return name, nil
@@ -443,8 +445,12 @@ func (a *Adapter) fileDeleted(ctx context.Context, id string) error {
 }
 
 func (a *Adapter) unshelve(ctx context.Context, prefix string, which func(shelf.Document) bool) error {
+	found, err := a.d.Files.List(ctx, prefix)
+	if err != nil {
+		return err
+	}
 	var ids []string
-	for _, d := range a.d.Files.List(prefix) {
+	for _, d := range found {
 		if which(d) {
 			ids = append(ids, d.ID)
 		}
@@ -455,17 +461,26 @@ func (a *Adapter) unshelve(ctx context.Context, prefix string, which func(shelf.
 	return a.d.Files.Remove(ctx, true, ids...)
 }
 
+// fileGone reports that Slack has the file no more. Doubt is false.
+func (a *Adapter) fileGone(ctx context.Context, file string) bool {
+	_, err := a.api.fileInfo(ctx, file)
+	return codeOf(err) == "file_deleted" || codeOf(err) == "file_not_found"
+}
+
 // revisit removes files that were deleted while nobody listened.
 func (a *Adapter) revisit(ctx context.Context) {
 	if a.d.Files == nil {
 		return
 	}
-	for _, d := range a.d.Files.List(strings.Join([]string{Platform, a.self.Load().team}, "/") + "/") {
+	found, err := a.d.Files.List(ctx, strings.Join([]string{Platform, a.self.Load().team}, "/")+"/")
+	if err != nil {
+		a.log.Warn("which files are kept is not known, so that deleted ones may stay until the next start", "error", err)
+	}
+	for _, d := range found {
 		if ctx.Err() != nil {
 			return
 		}
-		_, err := a.api.fileInfo(ctx, d.ID[strings.LastIndexByte(d.ID, '/')+1:])
-		if c := codeOf(err); c != "file_deleted" && c != "file_not_found" {
+		if !a.fileGone(ctx, d.ID[strings.LastIndexByte(d.ID, '/')+1:]) {
 			continue
 		}
 		if err := a.d.Files.Remove(ctx, true, d.ID); err != nil {

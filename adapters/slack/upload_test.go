@@ -218,12 +218,12 @@ func TestFilePostedAgainIsTheSameDocument(t *testing.T) {
 	second := s.PostFile("U0ADA", "C0GENERAL", "", "<@U0BOT> add this", []slacktest.File{notes})
 	s.Eventually("two words", func() bool { return len(byTheApp(s, first))+len(byTheApp(s, second)) == 2 })
 	p.quiet()
-	if list := k.List(""); len(list) != 1 || !strings.HasSuffix(list[0].Link, strings.ReplaceAll(second.TS, ".", "")) {
+	if list := k.Kept(""); len(list) != 1 || !strings.HasSuffix(list[0].Link, strings.ReplaceAll(second.TS, ".", "")) {
 		t.Errorf("kept: %+v", list)
 	}
 	s.Delete(first)
 	s.WaitSettled()
-	if len(k.List("")) != 1 {
+	if len(k.Kept("")) != 1 {
 		t.Error("the deletion of the first message took the file of the second")
 	}
 	p.done()
@@ -242,7 +242,7 @@ func TestDeletionRemovesTheDocument(t *testing.T) {
 			m := s.PostFile("U0ADA", "C0SECURITY", "", "<@U0BOT> add this", []slacktest.File{notes})
 			s.Eventually("the file", func() bool { return k.Puts() == 1 || nudge(s) })
 			remove(s, m)
-			s.Eventually("the file to go", func() bool { return len(k.List("")) == 0 || nudge(s) })
+			s.Eventually("the file to go", func() bool { return len(k.Kept("")) == 0 || nudge(s) })
 			told(s, m.Channel, "removed again")
 			p.done()
 		})
@@ -257,7 +257,7 @@ func TestDeletionRemovesTheDocument(t *testing.T) {
 		p.halt()
 		s.ChangeFile("F0NOTES", func(f *slacktest.File) { f.Deleted = true })
 		p.again()
-		s.Eventually("the file to go", func() bool { return len(k.List("")) == 0 || nudge(s) })
+		s.Eventually("the file to go", func() bool { return len(k.Kept("")) == 0 || nudge(s) })
 	})
 }
 
@@ -326,7 +326,7 @@ func TestSeveralFilesAndNone(t *testing.T) {
 	if got := byTheApp(s, m); len(got) != 2 {
 		t.Errorf("messages: %q", got)
 	}
-	for _, d := range k.List("") {
+	for _, d := range k.Kept("") {
 		k.Settle(d.ID, shelf.State{Reason: "it has no text"})
 	}
 	told(s, "C0GENERAL", "failed: it has no text")
@@ -423,10 +423,10 @@ func TestChannelIsFollowed(t *testing.T) {
 	p.answer(s.Mention("U0ADA", "C0HELP", qHandbook))
 	later := s.Say("U0BOB", "C0HELP", "The lift is broken.")
 	s.Eventually("another thread", func() bool { _, ok := k.Get(later.TS); return ok || nudge(s) })
-	if list := k.List(""); len(list) != 2 {
+	if list := k.Kept(""); len(list) != 2 {
 		t.Errorf("documents: %+v", list)
 	}
 	s.Delete(later)
-	s.Eventually("the deletion", func() bool { return len(k.List("")) == 1 || nudge(s) })
+	s.Eventually("the deletion", func() bool { return len(k.Kept("")) == 1 || nudge(s) })
 	p.done()
 }

@@ -51,8 +51,9 @@ type Keeper interface {
 	// is set nobody finds them when it returns. Otherwise they go with the next
 	// pass of ingestion, which asks the operator if they are too many.
 	Remove(ctx context.Context, now bool, ids ...string) error
-	// List returns the documents whose ids begin with prefix, ordered by id.
-	List(prefix string) []Document
+	// List returns the documents whose ids begin with prefix, ordered by id. An
+	// error says that they are not known: never that there are none.
+	List(ctx context.Context, prefix string) ([]Document, error)
 	// State says how what was put last stands.
 	State(id string) State
 }

@@ -29,6 +29,10 @@
 // A reply that was edited while no event arrived is found at the first scan after
 // a start if its thread was active in the last two days, else with the next
 // change in the thread. It keeps no text of its own.
+//
+// Several processes follow one channel as one (Share): whoever hears of a change
+// notes it for the one that reads. What that one knew of is all in its documents
+// and the notes, so that the next one goes on from there.
 package threads
 
 import (
@@ -99,6 +103,20 @@ type Options struct {
 	Now     func() time.Time
 	Pause   func(ctx context.Context, d time.Duration) error
 	Log     *slog.Logger
+	Share   Share // nil: this process alone follows the channel
+}
+
+// Share is what followers of one channel have in common, in several processes, of
+// which one reads at a time and each may hear of what is new.
+type Share interface {
+	// Lead runs work whenever this process is the one that reads, until ctx is done.
+	Lead(ctx context.Context, work func(context.Context) error) error
+	// Note keeps, durably, that something is new in a thread.
+	Note(ctx context.Context, root string) error
+	// Noted lists what is noted, each with what to settle it by.
+	Noted(ctx context.Context) (map[string]string, error)
+	// Settle forgets what was noted, unless it was noted again since.
+	Settle(ctx context.Context, root, by string) error
 }
 
 func (o *Options) fill() {
@@ -155,26 +173,30 @@ func (f *Follower) Trouble() string {
 	return f.trouble
 }
 
-// Changed says that something is new in the thread.
-func (f *Follower) Changed(root string) {
-	f.mu.Lock()
-	f.dirty[root] = true
-	f.mu.Unlock()
-	f.poke()
-}
-
-// Rescan says that the channel itself has changed.
-func (f *Follower) Rescan() {
-	f.mu.Lock()
-	f.scan = true
-	f.mu.Unlock()
-	f.poke()
-}
-
-func (f *Follower) poke() {
+// Changed says that something is new in the thread; "" in the channel itself.
+// When it returns without an error that is read, by whichever process.
+func (f *Follower) Changed(ctx context.Context, root string) error {
+	if f.o.Share != nil {
+		if err := f.o.Share.Note(ctx, root); err != nil {
+			return fmt.Errorf("noting that a thread has changed: %w", err)
+		}
+	} else {
+		f.note(root)
+	}
 	select {
 	case f.wake <- struct{}{}:
 	default:
+	}
+	return nil
+}
+
+func (f *Follower) note(root string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if root == "" {
+		f.scan = true
+	} else {
+		f.dirty[root] = true
 	}
 }
 
@@ -185,57 +207,106 @@ func (f *Follower) Deleted(ctx context.Context, ts, thread string) error {
 	if thread != "" {
 		root = thread
 	}
-	defer f.Changed(root)
+	// First noted: who is reading the thread now may put it back.
+	err := f.Changed(ctx, root)
 	if root != ts {
-		return nil
+		return err
 	}
-	return f.keeper.Remove(ctx, true, ts)
+	return errors.Join(err, f.keeper.Remove(ctx, true, ts))
 }
 
 // Run follows the channel until ctx is done. Trouble that passes is waited out.
 func (f *Follower) Run(ctx context.Context) error {
+	if f.o.Share == nil {
+		return f.follow(ctx)
+	}
+	return f.o.Share.Lead(ctx, func(ctx context.Context) error {
+		// What was heard since the last turn, others have read.
+		f.mu.Lock()
+		f.scan, f.scanned, f.dirty = true, false, map[string]bool{}
+		f.mu.Unlock()
+		return f.follow(ctx)
+	})
+}
+
+// follow is Run while this process is the one that reads.
+func (f *Follower) follow(ctx context.Context) error {
 	next := f.o.Now()
 	for ctx.Err() == nil {
+		noted, err := f.noted(ctx)
 		f.mu.Lock()
 		scan := f.scan || !f.o.Now().Before(next)
 		f.scan = false
 		roots := f.dirty
 		f.dirty = map[string]bool{}
 		f.mu.Unlock()
-		var err error
 		if scan {
 			next = f.o.Now().Add(f.o.Every)
-			err = f.settled(f.look(ctx))
+			err = errors.Join(err, f.settle(ctx, "", noted[""]), f.settled(f.look(ctx)))
 		}
 		if f.Trouble() == "" {
 			for root := range roots {
-				err = errors.Join(err, f.reread(ctx, root))
+				err = errors.Join(err, f.reread(ctx, root, noted[root]))
 			}
 		}
+		ask := askEvery
 		if err != nil && ctx.Err() == nil {
+			ask = askLater
 			f.o.Log.Warn("a channel could not be kept up with", "channel", f.o.Channel, "error", err)
 		}
-		timer := time.NewTimer(max(time.Millisecond, next.Sub(f.o.Now())))
-		select {
-		case <-ctx.Done():
-		case <-f.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
+		f.rest(ctx, next, ask)
 	}
 	return nil
 }
 
+// How often the process that reads asks what others have heard: while all is well,
+// and after trouble.
+const askEvery, askLater = time.Second, 30 * time.Second
+
+// rest waits until there may be something to do.
+func (f *Follower) rest(ctx context.Context, next time.Time, ask time.Duration) {
+	wait := max(time.Millisecond, next.Sub(f.o.Now()))
+	if f.o.Share != nil {
+		wait = min(wait, ask)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-f.wake:
+	case <-timer.C:
+	}
+}
+
+// noted takes what processes have heard.
+func (f *Follower) noted(ctx context.Context) (map[string]string, error) {
+	if f.o.Share == nil {
+		return nil, nil
+	}
+	all, err := f.o.Share.Noted(ctx)
+	for root := range all {
+		f.note(root)
+	}
+	return all, err
+}
+
+// settle forgets what was noted and read.
+func (f *Follower) settle(ctx context.Context, root, by string) error {
+	if f.o.Share == nil || by == "" {
+		return nil
+	}
+	return f.o.Share.Settle(ctx, root, by)
+}
+
 // reread reads a thread that an event speaks of; what fails is tried again with
 // the next event or scan.
-func (f *Follower) reread(ctx context.Context, root string) error {
+func (f *Follower) reread(ctx context.Context, root, by string) error {
 	err := f.read(ctx, Message{TS: root}, "")
 	if err != nil {
-		f.mu.Lock()
-		f.dirty[root] = true
-		f.mu.Unlock()
+		f.note(root)
+		return err
 	}
-	return err
+	return f.settle(ctx, root, by)
 }
 
 // settled keeps the trouble that an error of a scan is.
@@ -261,11 +332,16 @@ func (f *Follower) look(ctx context.Context) error {
 		return err
 	}
 	if c.External {
-		return errors.Join(&Lasting{sayExternal}, f.keeper.Remove(ctx, true, ids(f.keeper.List(""))...))
+		all, err := f.keeper.List(ctx, "")
+		return errors.Join(&Lasting{sayExternal}, err, f.keeper.Remove(ctx, true, ids(all)...))
+	}
+	all, err := f.keeper.List(ctx, "")
+	if err != nil {
+		return err
 	}
 	oldest := f.o.Now().Add(-f.o.History)
 	known := map[string]shelf.Document{}
-	for _, d := range f.keeper.List("") {
+	for _, d := range all {
 		known[d.ID] = d
 	}
 	listed, err := f.history(ctx, oldest)

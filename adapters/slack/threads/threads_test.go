@@ -135,10 +135,18 @@ func begin(t *testing.T, s *slack, k *shelftest.Keeper, change func(*threads.Opt
 	return f
 }
 
+// changed says that something is new in a thread, or, of "", in the channel.
+func changed(t *testing.T, f *threads.Follower, root string) {
+	t.Helper()
+	if err := f.Changed(t.Context(), root); err != nil {
+		t.Error(err)
+	}
+}
+
 // texts are the documents by id.
 func texts(k *shelftest.Keeper) map[string]string {
 	out := map[string]string{}
-	for _, d := range k.List("") {
+	for _, d := range k.Kept("") {
 		kept, _ := k.Get(d.ID)
 		out[d.ID] = kept.Content
 	}
@@ -189,7 +197,7 @@ func TestFollowing(t *testing.T) {
 		vpn += "\nBob, 1 Jan 2000 00:09:\nSolved.\n"
 		wants(t, "a reply of which no event spoke", k, map[string]string{at(1): vpn, at(8): plan})
 		s.set(at(9), "Solved by Cyd.")
-		f.Changed(at(1))
+		changed(t, f, at(1))
 		time.Sleep(10 * time.Second)
 		vpn = strings.Replace(vpn, "Solved.", "Solved by Cyd.", 1)
 		wants(t, "an edited reply", k, map[string]string{at(1): vpn, at(8): plan})
@@ -224,25 +232,25 @@ func TestTroubleOfAChannel(t *testing.T) {
 			t.Fatalf("%v %q", texts(k), f.Trouble())
 		}
 		s.change(func() { s.fail = errors.New("the connection is gone") })
-		f.Rescan()
+		changed(t, f, "")
 		time.Sleep(time.Minute)
 		if len(texts(k)) != 3 || f.Trouble() != "" {
 			t.Errorf("after an error that passes: %v %q", texts(k), f.Trouble())
 		}
 		s.change(func() { s.fail = &threads.Lasting{Text: "the bot is not a member"} })
-		f.Rescan()
+		changed(t, f, "")
 		time.Sleep(time.Minute)
 		if len(texts(k)) != 3 || f.Trouble() != "the bot is not a member" {
 			t.Errorf("after an error that lasts: %v %q", texts(k), f.Trouble())
 		}
 		s.change(func() { s.external = true })
-		f.Rescan()
+		changed(t, f, "")
 		time.Sleep(time.Minute)
 		if len(texts(k)) != 0 || !strings.Contains(f.Trouble(), "outside the organisation") {
 			t.Errorf("where outsiders read: %v %q", texts(k), f.Trouble())
 		}
 		s.change(func() { s.all = append(s.all, say(4, "", "U1", "Four.")) })
-		f.Changed(at(4))
+		changed(t, f, at(4))
 		time.Sleep(time.Minute)
 		if len(texts(k)) != 0 {
 			t.Errorf("an event where outsiders read: %v", texts(k))
@@ -267,7 +275,7 @@ func TestWhatIsTooOldGoes(t *testing.T) {
 		}
 		time.Sleep(80 * time.Minute)
 		wants(t, "after two hours", k, map[string]string{at(50): "Ada Lim, 1 Jan 2000 00:50:\nNew.\n"})
-		f.Changed(at(1))
+		changed(t, f, at(1))
 		time.Sleep(time.Minute)
 		wants(t, "an event in an old thread", k, map[string]string{at(50): "Ada Lim, 1 Jan 2000 00:50:\nNew.\n"})
 	})

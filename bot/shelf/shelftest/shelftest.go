@@ -61,7 +61,12 @@ func (k *Keeper) Remove(_ context.Context, _ bool, ids ...string) error {
 }
 
 // List implements shelf.Keeper.
-func (k *Keeper) List(prefix string) []shelf.Document {
+func (k *Keeper) List(_ context.Context, prefix string) ([]shelf.Document, error) {
+	return k.Kept(prefix), nil
+}
+
+// Kept lists the documents whose ids begin with prefix.
+func (k *Keeper) Kept(prefix string) []shelf.Document {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var out []shelf.Document

@@ -20,6 +20,7 @@ import (
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 	"footnote/retrieval/ingest/inbox"
+	"footnote/retrieval/ingest/inbox/redisinbox"
 )
 
 // filesRoot begins the paths of files that people posted in a chat, channelRoot
@@ -247,9 +248,9 @@ func (k keeper) Remove(ctx context.Context, now bool, ids ...string) error {
 }
 
 // List implements shelf.Keeper.
-func (k keeper) List(prefix string) []shelf.Document {
+func (k keeper) List(ctx context.Context, prefix string) ([]shelf.Document, error) {
+	all, err := k.box.List(ctx, prefix, "", math.MaxInt)
 	var out []shelf.Document
-	all, _ := k.box.List(context.Background(), prefix, "", math.MaxInt)
 	for _, e := range all {
 		d := shelf.Document{ID: e.ID, Name: e.Name, Title: e.Title, Link: e.Link, Author: e.Author, Mark: e.Mark, Modified: e.Modified}
 		for _, p := range e.Access {
@@ -257,7 +258,7 @@ func (k keeper) List(prefix string) []shelf.Document {
 		}
 		out = append(out, d)
 	}
-	return out
+	return out, err
 }
 
 // State implements shelf.Keeper.
@@ -304,10 +305,27 @@ func channelsOf(c config.Config) []slack.Source {
 	return out
 }
 
+// share is what replicas that follow a channel have in common: whichever keeps up
+// with the sources reads it.
+type share struct {
+	*redisinbox.Notes
+
+	lead *lead
+}
+
+// Lead implements threads.Share.
+func (s share) Lead(ctx context.Context, work func(context.Context) error) error {
+	return s.lead.hold(ctx, work)
+}
+
 func (s *Service) slackSources() []slack.Source {
 	out := channelsOf(s.c)
 	for i := range out {
-		out[i].Keeper = keeper{s.Ingester.chat.channels[out[i].Channel], s.Ingester}
+		id := out[i].Channel
+		out[i].Keeper = keeper{s.Ingester.chat.channels[id], s.Ingester}
+		if s.state.Link != nil {
+			out[i].Share = share{redisinbox.NewNotes(s.state.Link, channelRoot+id, s.c.Redis.Prefix), s.lead}
+		}
 	}
 	return out
 }

@@ -130,7 +130,7 @@ func slackConfig(c config.Config, s config.SlackSecrets) slack.Config {
 	}
 	out := slack.Config{
 		Mode: slack.Mode(c.Slack.Mode), BotToken: s.BotToken.Reveal(), AppToken: s.AppToken.Reveal(), SigningSecret: s.SigningSecret.Reveal(),
-		APIURL: c.Slack.APIURL, HumanChannel: c.Slack.HumanChannel, Uploads: uploadRules(c), ExternalLabelled: c.Slack.External == "labelled",
+		APIURL: c.Slack.APIURL, Replicas: c.Shared(), HumanChannel: c.Slack.HumanChannel, Uploads: uploadRules(c), ExternalLabelled: c.Slack.External == "labelled",
 		Default: channel(config.SlackChannel{}), Channels: map[string]slack.Channel{},
 	}
 	for id, x := range c.Slack.Channels {

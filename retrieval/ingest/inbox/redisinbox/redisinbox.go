@@ -15,6 +15,7 @@
 //	:INBOX:log      stream  the latest changes, with their number as id: d the id, r the document
 //	                        ("" it is gone), t the token of the change, p the seq before
 //	:INBOX:b:TOKEN  hash    content: 0, 1, … of 1 MiB each
+//	:INBOX:heard    hash    see Notes
 //	:INBOX:touch    string  nothing: it is written to wait for the disk
 //	:boxes          set     roots of the inboxes that ever held something
 //	:notices        channel the root of an inbox at each change
