@@ -183,7 +183,7 @@ func (l *Link) engine(ctx context.Context) []Finding {
 	case version == 0:
 		return []Finding{{Bad: true, What: "it has no Query Engine", Do: "use Redis 8, which has one, or load the module redisearch"}}
 	}
-	what := fmt.Sprintf("its Query Engine is version %d.%d.%d", version/10000, version/100%100, version%100)
+	what := fmt.Sprintf("its Query Engine is version %d.%d.%d, %s", version/10000, version/100%100, version%100, hybrid(version))
 	out := []Finding{{Bad: version < engine, What: what}}
 	if version < engine {
 		out[0].Do = fmt.Sprintf("use %d.%d or later", engine/10000, engine/100%100)
@@ -203,6 +203,16 @@ func (l *Link) hybrid(ctx context.Context) []Finding {
 		return []Finding{{What: "it has no FT.HYBRID (Redis 8.4), which footnote does not need"}}
 	}
 	return []Finding{{What: "it has FT.HYBRID, which footnote does not need"}}
+}
+
+// hybrid says whether the engine could join both legs of a search. It is never
+// asked to: footnote joins them itself, alike on every index.
+func hybrid(version int64) string {
+	const first = 80400 // with Redis 8.4
+	if version >= first {
+		return "which has FT.HYBRID (it is not used)"
+	}
+	return "which has no FT.HYBRID (none is needed)"
 }
 
 // version is that of the module "search", 0 if there is none.
