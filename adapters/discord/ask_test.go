@@ -12,6 +12,7 @@ import (
 	"footnote/acl"
 	dt "footnote/adapters/discord/discordtest"
 	"footnote/bot"
+	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 )
@@ -295,7 +296,7 @@ func TestD23TokenDiesBeforeTheAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			x := newTown()
-			clock := dt.NewManualClock(time.Now())
+			clock := clocktest.NewManualClock(time.Now())
 			r := newRig(t, x, setting{now: clock.Now, options: []dt.Option{dt.WithClock(clock)}})
 			r.SetRules(dt.Rules{Explicit: true, CanRead: x.canRead, Claimed: func(string) bool { return true }, Lost: true})
 			var once atomic.Bool

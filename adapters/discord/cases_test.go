@@ -14,6 +14,7 @@ import (
 	dt "footnote/adapters/discord/discordtest"
 	"footnote/bot"
 	"footnote/bot/cite"
+	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 )
@@ -36,7 +37,7 @@ func TestCase_D14(t *testing.T) {
 func TestCase_D21(t *testing.T) {
 	t.Parallel()
 	x := newTown()
-	clock := dt.NewManualClock(time.Now())
+	clock := clocktest.NewManualClock(time.Now())
 	r := newRig(t, x, setting{now: clock.Now, options: []dt.Option{dt.WithClock(clock)}})
 	var once atomic.Bool
 	r.shelf.wait = func(context.Context, bot.Message) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot/clocktest"
 	"footnote/bot/ledger"
 	"footnote/bot/ledger/ledgertest"
 )
@@ -113,7 +114,7 @@ func TestCrash(t *testing.T) {
 func crashAt(t *testing.T, i int, life *ledgertest.Life) {
 	x := newTown()
 	s := surfaces(x)[i]
-	clock := dt.NewManualClock(time.Now())
+	clock := clocktest.NewManualClock(time.Now())
 	books := newShelf(x.documents())
 	if s.long {
 		var lines []string

@@ -12,6 +12,7 @@ import (
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
 )
@@ -169,7 +170,7 @@ func TestNoQuestions(t *testing.T) {
 	for name, fixture := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+			s := fresh(t, slacktest.WithClock(clocktest.NewManualClock(time.Time{})))
 			p := start(t, s, newStore(t, handbook))
 			s.Deliver("", s.Fixture(fixture))
 			p.quiet()
@@ -278,7 +279,7 @@ func TestCase_D9(t *testing.T) {
 func TestCase_D10(t *testing.T) {
 	t.Parallel()
 	t.Run("S-12 S-28 copies up to a day later, after restarts", func(t *testing.T) {
-		clock := slacktest.NewManualClock(time.Time{})
+		clock := clocktest.NewManualClock(time.Time{})
 		s := fresh(t, slacktest.WithClock(clock))
 		p := start(t, s, newStore(t, handbook))
 		q := s.Mention("U0ADA", "C0GENERAL", qHandbook)
@@ -494,7 +495,7 @@ func (p *program) only() ledger.Delivery {
 func TestC01S01BothTransportsReadAlike(t *testing.T) {
 	t.Parallel()
 	read := func(t *testing.T, mode slack.Mode) map[string]string {
-		s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+		s := fresh(t, slacktest.WithClock(clocktest.NewManualClock(time.Time{})))
 		p := start(t, s, newStore(t, handbook), over(mode), withDesk(func(o *desk.Options) { o.PerAsker = 200 }))
 		for _, name := range slacktest.Fixtures() {
 			if !strings.Contains(name, "uninstalled") && !strings.Contains(name, "revoked") {

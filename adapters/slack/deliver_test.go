@@ -11,6 +11,7 @@ import (
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot/cite"
+	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
@@ -616,7 +617,7 @@ func TestInterruptedWhileSlackIsAway(t *testing.T) {
 // S-82: a status is set again before Slack takes it away after two minutes.
 func TestS82AStatusOutlastsItsTwoMinutes(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := fresh(t, slacktest.WithClock(clock))
 	block, let := make(chan struct{}), make(chan struct{})
 	waits := make(chan struct{}, 10)

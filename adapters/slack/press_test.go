@@ -13,6 +13,7 @@ import (
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot"
+	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/generate"
 	"footnote/bot/ledger"
@@ -279,7 +280,7 @@ func TestCase_D21(t *testing.T) {
 			t.Parallel()
 			w := matrixWorld()
 			w.AddChannel(slacktest.Channel{Name: "elsewhere", Kind: slacktest.Private, Members: []string{"U0ADA"}})
-			clock := slacktest.NewManualClock(time.Time{})
+			clock := clocktest.NewManualClock(time.Time{})
 			s := slacktest.New(t, w, slacktest.WithClock(clock))
 			block, let := make(chan struct{}), make(chan struct{})
 			p := start(t, s, newStore(t, all...), drafting(gated(block, let)))

@@ -14,6 +14,7 @@ import (
 	"footnote/adapters/slack/directory"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot/cite"
+	"footnote/bot/clocktest"
 	"footnote/bot/generate"
 )
 
@@ -162,7 +163,7 @@ func TestCase_P11(t *testing.T) {
 // event when the data is too old.
 func TestCase_P12(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, matrixWorld(), slacktest.WithClock(clock))
 	p := start(t, s, newStore(t, all...))
 	q := s.DM("U0BOB", qPlan)

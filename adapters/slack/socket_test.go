@@ -16,6 +16,7 @@ import (
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot"
+	"footnote/bot/clocktest"
 	"footnote/bot/generate"
 )
 
@@ -171,7 +172,7 @@ func TestLS03B10LinkDisabledEnds(t *testing.T) {
 // LS-04: what cannot be read is acknowledged, and a mention among it answered.
 func TestLS04UnreadableEnvelopesAreAcknowledged(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := fresh(t, slacktest.WithClock(clock))
 	p := start(t, s, newStore(t, handbook))
 	s.Deliver("", s.Fixture("event_an_event_of_the_future"))
@@ -345,7 +346,7 @@ func TestLS13AStopLosesNothing(t *testing.T) {
 // verification token decides nothing.
 func TestLS14TheVerificationTokenDecidesNothing(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+	s := fresh(t, slacktest.WithClock(clocktest.NewManualClock(time.Time{})))
 	p := start(t, s, newStore(t, handbook))
 	var f map[string]any
 	if err := json.Unmarshal(s.Fixture("event_app_mention"), &f); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/clocktest"
 )
 
 func overHTTP(t *testing.T, docs ...doc) (*slacktest.Server, *program) {
@@ -232,7 +233,7 @@ func TestS14ASlowBodyHoldsUpNobody(t *testing.T) {
 
 // FuzzDeliveries: no signed body ends the process or is left without an answer.
 func FuzzDeliveries(f *testing.F) {
-	s := slacktest.New(nil, matrixWorld(), slacktest.WithClock(slacktest.NewManualClock(time.Time{})))
+	s := slacktest.New(nil, matrixWorld(), slacktest.WithClock(clocktest.NewManualClock(time.Time{})))
 	f.Cleanup(s.Close)
 	for _, name := range slacktest.Fixtures() {
 		if !strings.Contains(name, "uninstalled") && !strings.Contains(name, "revoked") {

@@ -101,13 +101,6 @@ func (s *Server) SetEndpoint(ctx context.Context, address string) error {
 	return nil
 }
 
-// ForceEndpoint is SetEndpoint without the checks.
-func (s *Server) ForceEndpoint(address string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.endpoint = address
-}
-
 func (s *Server) probe(ctx context.Context, address string) error {
 	bad, err := s.Send(ctx, Post{URL: address, Body: s.PingBody(), Change: BadSignature})
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot/clocktest"
 )
 
-func askedIn(t *testing.T, opts ...dt.Option) (*town, *dt.Server, *dt.ManualClock) {
+func askedIn(t *testing.T, opts ...dt.Option) (*town, *dt.Server, *clocktest.ManualClock) {
 	t.Helper()
 	x := newTown()
 	s, clock := x.start(t, opts...)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot/clocktest"
 )
 
 func TestWhoCanView(t *testing.T) {
@@ -152,15 +153,15 @@ func TestInvariants(t *testing.T) {
 	answer := obj{"content": "a", "allowed_mentions": quiet, "components": []obj{{"type": 1, "components": []obj{{"type": 2, "style": 1, "label": "x", "custom_id": "b"}}}}}
 	cases := map[string]struct {
 		rules dt.Rules
-		act   func(*testing.T, *town, *dt.Server, *dt.ManualClock)
+		act   func(*testing.T, *town, *dt.Server, *clocktest.ManualClock)
 		want  string
 	}{
-		"two final answers": {act: func(t *testing.T, x *town, s *dt.Server, _ *dt.ManualClock) {
+		"two final answers": {act: func(t *testing.T, x *town, s *dt.Server, _ *clocktest.ManualClock) {
 			i := x.ask(s)
 			callback(t, s, i, 4, answer)
 			api(t, s, "POST", hook(s, i, ""), answer)
 		}, want: "2 final answers"},
-		"two replies to one mention": {act: func(t *testing.T, x *town, s *dt.Server, _ *dt.ManualClock) {
+		"two replies to one mention": {act: func(t *testing.T, x *town, s *dt.Server, _ *clocktest.ManualClock) {
 			m := s.Mention(x.bob, x.open, "why?")
 			for range 2 {
 				reply := obj{"content": "a", "components": answer["components"], "message_reference": obj{"message_id": m.ID}, "allowed_mentions": quiet}
@@ -169,15 +170,15 @@ func TestInvariants(t *testing.T) {
 		}, want: "2 final answers"},
 		"a citation too far": {
 			rules: dt.Rules{CanRead: func(_ string, m dt.Message) bool { return !strings.Contains(m.Content, "secret") }},
-			act: func(t *testing.T, x *town, s *dt.Server, _ *dt.ManualClock) {
+			act: func(t *testing.T, x *town, s *dt.Server, _ *clocktest.ManualClock) {
 				i := x.ask(s)
 				callback(t, s, i, 4, obj{"content": "secret", "flags": 64, "allowed_mentions": quiet})
 				api(t, s, "PATCH", hook(s, i, original), msg("sorry"))
 			}, want: "may not read"},
-		"no explicit list": {rules: dt.Rules{Explicit: true}, act: func(t *testing.T, x *town, s *dt.Server, _ *dt.ManualClock) {
+		"no explicit list": {rules: dt.Rules{Explicit: true}, act: func(t *testing.T, x *town, s *dt.Server, _ *clocktest.ManualClock) {
 			callback(t, s, x.ask(s), 4, obj{"content": "plain"})
 		}, want: "explicit"},
-		"dead token twice": {act: func(t *testing.T, x *town, s *dt.Server, clock *dt.ManualClock) {
+		"dead token twice": {act: func(t *testing.T, x *town, s *dt.Server, clock *clocktest.ManualClock) {
 			i := x.ask(s)
 			clock.Advance(4 * time.Second)
 			callback(t, s, i, 5, nil)

@@ -364,17 +364,6 @@ func (s *Server) Autocomplete(user, channel, name, focused string, values map[st
 // Click presses the button with the custom id on a message, ephemeral or not.
 func (s *Server) Click(user string, m Message, customID string, o ...Delivery) *Interaction {
 	s.T.Helper()
-	return s.component(user, m, customID, nil, o)
-}
-
-// Select chooses values in the select menu with the custom id.
-func (s *Server) Select(user string, m Message, customID string, values []string, o ...Delivery) *Interaction {
-	s.T.Helper()
-	return s.component(user, m, customID, values, o)
-}
-
-func (s *Server) component(user string, m Message, customID string, values []string, o []Delivery) *Interaction {
-	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.one(o)
@@ -391,9 +380,6 @@ func (s *Server) component(user string, m Message, customID string, values []str
 	x := s.newInteraction(componentKind, user, s.world.channels[p.Channel])
 	x.source = p
 	data := object{"custom_id": customID, "component_type": max(kind, button), "id": 1}
-	if values != nil {
-		data["values"] = values
-	}
 	return s.send(x, data, d)
 }
 

@@ -18,12 +18,13 @@ import (
 	"time"
 
 	"footnote/adapters/fakeserver"
+	"footnote/bot/clocktest"
 )
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
 	*fakeserver.Server
-	clock Clock
+	clock clocktest.Clock
 	key   ed25519.PrivateKey
 
 	mu     sync.Mutex
@@ -35,7 +36,6 @@ type Server struct {
 	rules  Rules
 
 	limits  map[string]limit
-	global  int // calls a second, 0: no limit
 	calls   fakeserver.Window
 	invalid []time.Time // 401, 403 and 429 of the last ten minutes
 	banAt   int
@@ -64,7 +64,7 @@ type limit struct {
 type Option func(*Server)
 
 // WithClock replaces the machine's clock.
-func WithClock(c Clock) Option { return func(s *Server) { s.clock = c } }
+func WithClock(c clocktest.Clock) Option { return func(s *Server) { s.clock = c } }
 
 // WithSeed sets the seed of chance faults and of scattered deliveries.
 func WithSeed(seed uint64) Option {
@@ -76,9 +76,6 @@ func WithSeed(seed uint64) Option {
 func WithRouteLimit(route string, n int, per time.Duration) Option {
 	return func(s *Server) { s.limits[route] = limit{n, per} }
 }
-
-// WithGlobalLimit allows n calls a second over all routes but those of interactions.
-func WithGlobalLimit(n int) Option { return func(s *Server) { s.global = n } }
 
 // WithInvalidLimit bans the client after n answers 401, 403 or 429 in ten
 // minutes; 10,000 by default.
@@ -105,7 +102,7 @@ func WithRules(r Rules) Option { return func(s *Server) { s.rules = r } }
 func New(t testing.TB, w World, opts ...Option) *Server {
 	st, err := newState(w)
 	s := &Server{
-		clock: RealClock(), world: st,
+		clock: clocktest.RealClock(), world: st,
 		rng: rand.New(rand.NewPCG(1, 1)), limits: map[string]limit{}, calls: fakeserver.Window{}, banAt: 10_000,
 		failures: map[string][]string{}, nonces: map[string]*Message{},
 		commandState: newCommandState(), interactionState: newInteractionState(), gatewayState: newGatewayState(),
@@ -150,7 +147,7 @@ func (s *Server) App() App {
 }
 
 // Clock is the clock that the server goes by.
-func (s *Server) Clock() Clock { return s.clock }
+func (s *Server) Clock() clocktest.Clock { return s.clock }
 
 func (s *Server) violate(format string, args ...any) {
 	s.violations = append(s.violations, fmt.Sprintf(format, args...))
@@ -375,12 +372,6 @@ func (c *call) bind(v any) *result {
 
 // limited counts the call and answers 429 when there are too many.
 func (s *Server) limited(c *call) (result, bool) {
-	interaction := c.route.open && c.route.major == "token"
-	if s.global > 0 && !interaction {
-		if wait := s.calls.Take(s.clock.Now(), "global", s.global, time.Second); wait > 0 {
-			return tooMany(wait, "global"), true
-		}
-	}
 	if l, has := s.limits[c.route.name]; has {
 		if wait := s.calls.Take(s.clock.Now(), c.bucket(), l.n, l.per); wait > 0 {
 			return tooMany(wait, "user"), true

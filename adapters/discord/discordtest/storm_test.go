@@ -61,22 +61,3 @@ func TestStorm(t *testing.T) {
 	}
 	clean(t, s)
 }
-
-func TestManualClock(t *testing.T) {
-	t.Parallel()
-	c := dt.NewManualClock(time.Time{})
-	start := c.Now()
-	var order []int
-	c.AfterFunc(2*time.Second, func() { order = append(order, 2) })
-	stop := c.AfterFunc(3*time.Second, func() { order = append(order, 3) })
-	c.AfterFunc(time.Second, func() {
-		order = append(order, 1)
-		c.AfterFunc(time.Second, func() { order = append(order, 22) })
-	})
-	stop()
-	c.BlockUntil(2)
-	c.Advance(5 * time.Second)
-	if fmt.Sprint(order) != "[1 2 22]" || c.Now().Sub(start) != 5*time.Second {
-		t.Errorf("timers ran as %v, time moved by %v", order, c.Now().Sub(start))
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot/clocktest"
 )
 
 // town is a small guild: ada owns it, bob is staff, cy is nobody in particular.
@@ -49,9 +50,9 @@ func newTown() *town {
 }
 
 // start runs the town with a manual clock.
-func (x *town) start(t *testing.T, opts ...dt.Option) (*dt.Server, *dt.ManualClock) {
+func (x *town) start(t *testing.T, opts ...dt.Option) (*dt.Server, *clocktest.ManualClock) {
 	t.Helper()
-	clock := dt.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	return dt.New(t, x.world, append([]dt.Option{dt.WithClock(clock)}, opts...)...), clock
 }
 

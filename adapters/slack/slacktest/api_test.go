@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/clocktest"
 )
 
 type args map[string]string
@@ -245,7 +246,7 @@ func TestThreads(t *testing.T) {
 
 func TestTimestampsIncreaseByChannel(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	a, b := s.Say("U0ADA", "C0GENERAL", "1"), s.Say("U0ADA", "C0GENERAL", "2")
 	other := s.Say("U0ADA", "C0HELP", "3")
@@ -256,7 +257,7 @@ func TestTimestampsIncreaseByChannel(t *testing.T) {
 
 func TestStatusEndsWithAPostOrTwoMinutes(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	q := s.Say("U0ADA", "C0GENERAL", "hm")
 	set := func() {
@@ -349,7 +350,7 @@ func TestPagesAreShortAndHaveCursors(t *testing.T) {
 
 func TestTokenRotation(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	old := s.App()
 	refresh := args{"client_id": "1.2", "client_secret": "client-secret", "grant_type": "refresh_token", "refresh_token": old.RefreshToken}
@@ -378,7 +379,7 @@ func TestTokenRotation(t *testing.T) {
 
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock), slacktest.WithRateLimit("users.info", 2), slacktest.WithChannelLimit())
 	for i, want := range []int{200, 200, 429} {
 		if r := call(s, "users.info", args{"user": "U0ADA"}); r.Status != want {
@@ -452,7 +453,7 @@ func TestFaults(t *testing.T) {
 
 func TestLatencyFollowsTheClock(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	s.AddFault(slacktest.Fault{Route: "auth.test", Latency: 20 * time.Second})
 	done := make(chan string, 1)
@@ -484,7 +485,7 @@ func TestChanceOfAFaultIsItsShare(t *testing.T) {
 
 func TestResponseURLs(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	s.UseHTTP(&slacktest.Webhook{})
 	post := func(id, body string) result {
@@ -518,7 +519,7 @@ func TestResponseURLs(t *testing.T) {
 
 func TestTriggersLastThreeSeconds(t *testing.T) {
 	t.Parallel()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	s := slacktest.New(t, world(), slacktest.WithClock(clock))
 	s.UseHTTP(&slacktest.Webhook{})
 	view := `{"type":"modal","title":{"type":"plain_text","text":"t"},"blocks":[]}`

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/slack-go/slack"
@@ -334,24 +333,5 @@ func TestAgentViewThreadsDirectMessages(t *testing.T) {
 	}
 	if err := json.Unmarshal(k.next("events_api").Payload, &p); err != nil || p.Event.Thread_TS == "" || p.Event.Thread_TS != p.Event.TS {
 		t.Errorf("event %+v, %v", p, err)
-	}
-}
-
-func TestTheManualClock(t *testing.T) {
-	t.Parallel()
-	c := slacktest.NewManualClock(time.Unix(0, 0))
-	var got []time.Duration
-	for _, d := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second} {
-		c.AfterFunc(d, func() { got = append(got, c.Now().Sub(time.Unix(0, 0))) })
-	}
-	c.AfterFunc(time.Second, func() { t.Error("a stopped timer fired") })()
-	ch := c.After(90 * time.Second)
-	c.Advance(time.Minute)
-	if diff := cmp.Diff([]time.Duration{time.Second, 2 * time.Second, 3 * time.Second}, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-	c.Advance(30 * time.Second)
-	if at := <-ch; !at.Equal(time.Unix(90, 0)) {
-		t.Errorf("After delivered %v", at)
 	}
 }

@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"footnote/adapters/fakeserver"
+	"footnote/bot/clocktest"
 )
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
 	*fakeserver.Server
-	clock Clock
+	clock clocktest.Clock
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -69,7 +70,7 @@ type token struct {
 type Option func(*Server)
 
 // WithClock replaces the machine's clock.
-func WithClock(c Clock) Option { return func(s *Server) { s.clock = c } }
+func WithClock(c clocktest.Clock) Option { return func(s *Server) { s.clock = c } }
 
 // WithSeed sets the seed of chance faults and of scattered deliveries.
 func WithSeed(seed uint64) Option {
@@ -95,7 +96,7 @@ func WithRules(r Rules) Option { return func(s *Server) { s.rules = r } }
 func New(t testing.TB, w World, opts ...Option) *Server {
 	st, err := newState(w)
 	s := &Server{
-		clock: RealClock(), world: st,
+		clock: clocktest.RealClock(), world: st,
 		rng: rand.New(rand.NewPCG(1, 1)), ids: map[string]int{}, tokens: map[string]*token{}, limits: map[string]int{},
 		calls: fakeserver.Window{}, responseURLs: map[string]*responseURL{}, triggers: map[string]*trigger{},
 		views: map[string][]*View{}, homes: map[string]*View{}, statuses: map[place]statusLine{},
@@ -134,7 +135,7 @@ func (s *Server) App() App {
 }
 
 // Clock is the clock that the server goes by.
-func (s *Server) Clock() Clock { return s.clock }
+func (s *Server) Clock() clocktest.Clock { return s.clock }
 
 // id makes the next id with the prefix; the caller holds s.mu.
 func (s *Server) id(prefix string) string {

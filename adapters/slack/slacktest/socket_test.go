@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/clocktest"
 )
 
 // client is a bare socket under full control of the test.
@@ -111,9 +112,9 @@ func (k *client) ack(e envelope, payload any) {
 	}
 }
 
-func manual(t *testing.T) (*slacktest.Server, *slacktest.ManualClock) {
+func manual(t *testing.T) (*slacktest.Server, *clocktest.ManualClock) {
 	t.Helper()
-	clock := slacktest.NewManualClock(time.Time{})
+	clock := clocktest.NewManualClock(time.Time{})
 	return slacktest.New(t, world(), slacktest.WithClock(clock)), clock
 }
 
@@ -156,31 +157,31 @@ func TestAcknowledgedEventsDoNotComeAgain(t *testing.T) {
 func TestWhatCountsAsAnAcknowledgement(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		do   func(*slacktest.Server, *slacktest.ManualClock, *client, *client, envelope)
+		do   func(*slacktest.Server, *clocktest.ManualClock, *client, *client, envelope)
 		want string
 	}{
-		"twice": {func(_ *slacktest.Server, _ *slacktest.ManualClock, a, _ *client, e envelope) {
+		"twice": {func(_ *slacktest.Server, _ *clocktest.ManualClock, a, _ *client, e envelope) {
 			a.ack(e, nil)
 			a.ack(e, nil)
 		},
 			"acknowledged 2 times"},
-		"on another socket": {func(_ *slacktest.Server, _ *slacktest.ManualClock, _, b *client, e envelope) { b.ack(e, nil) },
+		"on another socket": {func(_ *slacktest.Server, _ *clocktest.ManualClock, _, b *client, e envelope) { b.ack(e, nil) },
 			"which did not send it"},
-		"without an id": {func(_ *slacktest.Server, _ *slacktest.ManualClock, a, _ *client, _ envelope) { a.ack(envelope{}, nil) },
+		"without an id": {func(_ *slacktest.Server, _ *clocktest.ManualClock, a, _ *client, _ envelope) { a.ack(envelope{}, nil) },
 			"without envelope_id"},
-		"too large": {func(_ *slacktest.Server, _ *slacktest.ManualClock, a, _ *client, e envelope) {
+		"too large": {func(_ *slacktest.Server, _ *clocktest.ManualClock, a, _ *client, e envelope) {
 			a.ack(e, strings.Repeat("a", 20<<10))
 		},
 			"was ignored"},
-		"with a payload that is not accepted": {func(_ *slacktest.Server, _ *slacktest.ManualClock, a, _ *client, e envelope) {
+		"with a payload that is not accepted": {func(_ *slacktest.Server, _ *clocktest.ManualClock, a, _ *client, e envelope) {
 			a.ack(e, map[string]any{"text": "x"})
 		}, "not accepted"},
-		"too late": {func(_ *slacktest.Server, c *slacktest.ManualClock, a, _ *client, e envelope) {
+		"too late": {func(_ *slacktest.Server, c *clocktest.ManualClock, a, _ *client, e envelope) {
 			c.Advance(4 * time.Second)
 			a.ack(e, nil)
 		},
 			"too late"},
-		"not JSON": {func(_ *slacktest.Server, _ *slacktest.ManualClock, a, _ *client, _ envelope) {
+		"not JSON": {func(_ *slacktest.Server, _ *clocktest.ManualClock, a, _ *client, _ envelope) {
 			_ = a.conn.WriteMessage(websocket.TextMessage, []byte("{"))
 		}, "not JSON"},
 	}
