@@ -17,6 +17,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"footnote/bot/desk"
 	"footnote/bot/outbox"
 )
 
@@ -187,6 +188,11 @@ func (r *rest) do(ctx context.Context, c call, out any) error {
 func (r *rest) once(ctx context.Context, c call) ([]byte, error) {
 	if wait := r.held(c.lane); wait > 0 {
 		return nil, &outbox.Limited{After: wait, Err: errors.New("the limit of the route is used up")}
+	}
+	if c.method != http.MethodGet {
+		if err := desk.Held(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
 	}
 	if c.patience == 0 {
 		c.patience = 10 * time.Second

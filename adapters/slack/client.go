@@ -21,6 +21,7 @@ import (
 
 	"footnote/adapters/slack/directory"
 	"footnote/adapters/slack/render"
+	"footnote/bot/desk"
 	"footnote/bot/outbox"
 )
 
@@ -54,6 +55,7 @@ const (
 	codeEmpty   = "failed_without_a_code"
 	codeNet     = "connection_failed"
 	codeStopped = "installation_stopped"
+	codeTaken   = "taken_over"
 )
 
 // codeOf is the code of a failed call, "" if it did not fail.
@@ -128,6 +130,14 @@ var fatal = map[string]string{
 var dead = []string{
 	"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired",
 	"ekm_access_denied", "access_denied", "accesslimited", "org_login_required",
+}
+
+// held is nil while the run of ctx holds its question: see desk.Held.
+func held(ctx context.Context) error {
+	if err := desk.Held(ctx); err != nil {
+		return &failure{code: codeTaken, err: err}
+	}
+	return nil
 }
 
 // client calls the Web API. The library's client cannot change its token, so

@@ -225,8 +225,10 @@ func (a *Adapter) postOnce(ctx context.Context, channel, thread string, m render
 func (a *Adapter) post(ctx context.Context, channel, thread string, m render.Message, id string, part int) (string, error) {
 	var ts, in string
 	err := a.out.Do(ctx, outbox.Call{Lane: "post " + channel, Limit: a.c.Pace, Priority: outbox.Final, Make: func(ctx context.Context) error {
-		var err error
-		ts, in, err = a.api.post(ctx, channel, thread, m, id, part)
+		err := held(ctx)
+		if err == nil {
+			ts, in, err = a.api.post(ctx, channel, thread, m, id, part)
+		}
 		return err
 	}})
 	if err == nil && thread != "" && in != thread {
@@ -258,6 +260,9 @@ func (a *Adapter) takeAway(ctx context.Context, channel, ts string) error {
 func (a *Adapter) update(ctx context.Context, channel, ts string, m render.Message, id string) error {
 	for attempt := 1; ; attempt++ {
 		err := a.out.Do(ctx, outbox.Call{Lane: "update " + channel, Priority: outbox.Final, Make: func(ctx context.Context) error {
+			if err := held(ctx); err != nil {
+				return err
+			}
 			return a.api.update(ctx, channel, ts, m, id)
 		}})
 		if err == nil || attempt == 4 || !ambiguous(err) && codeOf(err) != codeNet {
@@ -403,6 +408,8 @@ func (a *Adapter) cannotPost(ctx context.Context, q question, p place, err error
 	switch {
 	case errors.Is(err, errOrphan), slices.Contains(lostThread, code):
 		return desk.Result{State: ledger.Failed, Reason: "orphaned"}, errors.Is(err, errOrphan), nil
+	case code == codeTaken:
+		return desk.Result{}, false, err
 	case errors.Is(err, outbox.ErrFull), errors.Is(err, outbox.ErrLate):
 		return desk.Result{}, false, &bot.UserError{Text: "Slack lets me post only so much right now. Please ask again in a few minutes.", Err: err}
 	case ctx.Err() != nil: // at a shutdown the next start looks whether it is there
@@ -497,6 +504,9 @@ func (a *Adapter) whisper(ctx context.Context, q question, m render.Message) err
 		thread = ""
 	}
 	return a.out.Do(ctx, outbox.Call{Lane: "whisper " + q.Channel, Make: func(ctx context.Context) error {
+		if err := held(ctx); err != nil {
+			return err
+		}
 		return a.api.whisper(ctx, q.Channel, q.User, thread, m)
 	}})
 }
@@ -587,6 +597,9 @@ func (a *Adapter) respond(ctx context.Context, address string, m render.Message,
 	a.asides.wait(ctx, address)
 	if !a.trusted(address) {
 		return &failure{code: "untrusted_url"}
+	}
+	if err := held(ctx); err != nil {
+		return err
 	}
 	out := map[string]any{"response_type": "ephemeral", "replace_original": replace, "text": m.Text}
 	if len(m.Blocks) > 0 {

@@ -36,8 +36,8 @@ import (
 // use.
 type Handler interface {
 	// Answer answers the question in its place and says how that ended. It
-	// calls t.Posting before the call that makes the answer visible, and posts
-	// nothing once that fails. If t.Ambiguous, it looks for the answer of an
+	// calls t.Posting before the call that makes the answer visible, and Held just
+	// before each call, and posts nothing once one fails. If t.Ambiguous, it looks for the answer of an
 	// earlier run before it posts. It returns soon after ctx is done. An error
 	// means that nothing was answered: Interrupted follows.
 	Answer(ctx context.Context, t *Task) (Result, error)
@@ -146,6 +146,7 @@ type Desk struct {
 	running int
 	phase   phase
 	owed    []owed
+	away    bool                 // the shared ledger did not answer, or was not asked yet; keep's alone
 	recent  map[string]time.Time // questions that were dealt with here, by key
 
 	paying sync.Mutex    // held while owed is worked off
@@ -172,6 +173,7 @@ func New(o Options) (*Desk, error) {
 	d := &Desk{o: o, handlers: map[string]Handler{}, line: newLine(), held: map[string]*item{}, recent: map[string]time.Time{}, idle: make(chan struct{})}
 	d.seats = seats{limits: o, askers: map[string]int{}, rooms: map[string]int{}}
 	d.count.platforms = map[string]*platform{}
+	_, d.away = o.Ledger.(shared)
 	d.runs, d.stop = context.WithCancelCause(context.Background())
 	return d, nil
 }
@@ -190,6 +192,7 @@ type item struct {
 	since  time.Time
 	cancel context.CancelCauseFunc // nil while it waits
 	task   atomic.Pointer[Task]    // nil while it waits
+	until  atomic.Int64            // end of its lease by our clock, Unix ms
 }
 
 // Receive takes a question. When it returns a verdict, that is durable and
@@ -242,7 +245,7 @@ func (d *Desk) take(ctx context.Context, q ledger.Delivery, now time.Time) recei
 	}
 	claimed, won, err := d.o.Ledger.Claim(ctx, q, d.o.Lease)
 	if err == nil && won && verdict == Accepted {
-		d.enqueue(claimed)
+		d.enqueue(claimed, now)
 		return received{verdict: Accepted}
 	}
 	if verdict == Accepted {
@@ -272,11 +275,12 @@ func (d *Desk) leave(q ledger.Delivery) {
 	d.seats.leave(q)
 }
 
-// enqueue queues a question that has a seat.
-func (d *Desk) enqueue(q ledger.Delivery) {
+// enqueue queues a question that has a seat, and a lease from then on.
+func (d *Desk) enqueue(q ledger.Delivery, leased time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	it := &item{Delivery: q, since: d.o.Now()}
+	it.until.Store(leased.Add(d.o.Lease).UnixMilli())
 	d.held[q.Key] = it
 	d.line.push(it)
 	d.dispatch()

@@ -75,6 +75,7 @@ type Task struct {
 	Ambiguous bool
 
 	desk  *Desk
+	item  *item
 	mu    sync.Mutex
 	state ledger.State
 }
@@ -161,23 +162,45 @@ func (d *Desk) Run(ctx context.Context) error {
 
 // keep renews what this desk holds and takes over what nobody does.
 func (d *Desk) keep(ctx context.Context) {
-	tick := time.NewTicker(d.o.Lease / 3)
-	defer tick.Stop()
 	for {
-		if err := d.tend(ctx); err != nil && ctx.Err() == nil {
+		pause, err := d.tend(ctx)
+		if err != nil && ctx.Err() == nil {
 			d.o.Log.Error("the ledger cannot be tended", "error", err)
 		}
+		tick := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			tick.Stop()
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-func (d *Desk) tend(ctx context.Context) error {
-	lost, err := d.o.Ledger.Renew(ctx, d.o.Lease, d.refs()...)
-	if err != nil {
+// tend returns how long to wait before the next time.
+func (d *Desk) tend(ctx context.Context) (pause time.Duration, err error) {
+	pause = d.o.Lease / 3
+	if err := d.renew(ctx); err != nil {
+		return pause, err
+	}
+	if waits, err := d.returned(ctx); waits || err != nil {
+		return min(pause, courtesy), err
+	}
+	now := d.o.Now()
+	found, err := d.o.Ledger.Resume(ctx, d.o.Lease)
+	for _, q := range found {
+		d.adopt(q, now)
+	}
+	d.away = err != nil
+	return pause, err
+}
+
+// renew keeps what this desk holds, and lets go of what it does not hold any
+// more.
+func (d *Desk) renew(ctx context.Context) error {
+	held, now := d.refs(), d.o.Now()
+	lost, err := d.o.Ledger.Renew(ctx, d.o.Lease, held...)
+	if d.away = d.away || err != nil; err != nil {
 		return err
 	}
 	for _, r := range lost {
@@ -187,14 +210,20 @@ func (d *Desk) tend(ctx context.Context) error {
 			d.lose(r)
 		}
 	}
-	found, err := d.o.Ledger.Resume(ctx, d.o.Lease)
-	if err != nil {
-		return err
-	}
-	for _, q := range found {
-		d.adopt(q)
-	}
+	d.leased(held, now)
 	return nil
+}
+
+// leased notes until when questions are this desk's. One that is lost is no
+// longer among them.
+func (d *Desk) leased(held []ledger.Ref, from time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range held {
+		if it := d.held[r.Key]; it != nil && it.Attempt == r.Attempt {
+			it.until.Store(from.Add(d.o.Lease).UnixMilli())
+		}
+	}
 }
 
 func (d *Desk) refs() []ledger.Ref {
@@ -244,12 +273,12 @@ func (d *Desk) lose(r ledger.Ref) {
 
 // adopt queues a question that an earlier run left unfinished. It was
 // accepted, so no bound turns it away.
-func (d *Desk) adopt(q ledger.Delivery) {
+func (d *Desk) adopt(q ledger.Delivery, leased time.Time) {
 	d.mu.Lock()
 	d.seats.force(q)
 	d.count.resumed++
 	d.mu.Unlock()
-	d.enqueue(q)
+	d.enqueue(q, leased)
 }
 
 // drain ends the desk's life.
@@ -283,21 +312,21 @@ func (d *Desk) drain() {
 // run has one question answered, or its person told.
 func (d *Desk) run(ctx context.Context, it *item) {
 	h := d.handler(it.Platform)
-	t := &Task{Delivery: it.Delivery, desk: d, state: it.State, Ambiguous: it.State == ledger.Posting}
+	t := &Task{Delivery: it.Delivery, desk: d, item: it, state: it.State, Ambiguous: it.State == ledger.Posting}
 	it.task.Store(t)
 	switch {
 	case h == nil:
 		d.o.Log.Error("a question is left of a platform that is not set up", "platform", it.Platform)
 		d.end(t, ledger.Step{State: ledger.Failed, Reason: "no_handler"})
 		return
-	case runs(it.Delivery) >= d.o.MaxAttempts:
+	case runs(it.Delivery) >= d.o.MaxAttempts && (!t.Ambiguous || runs(it.Delivery) >= 2*d.o.MaxAttempts): // its answer may be there
 		d.tell(h, t, Trouble{Cause: Crashed, Reference: d.report("a question ended the process again and again", t, nil)})
 		return
 	case d.o.Now().Sub(it.Sent) > d.o.StaleAfter && !t.Ambiguous:
 		d.tell(h, t, Trouble{Cause: TooOld})
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, d.o.Deadline, errDeadline)
+	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, taskKey{}, t), d.o.Deadline, errDeadline)
 	defer cancel()
 	if err := t.begin(ctx); err != nil {
 		d.failed(ctx, h, t, err)
@@ -407,8 +436,9 @@ func (d *Desk) failed(ctx context.Context, h Handler, t *Task, err error) {
 		return // whoever has it answers it
 	case errors.Is(err, errLeft):
 		d.report("a run did not end when it was told to", t, err)
-		d.fence(t)
-		d.interrupted(h, t, Trouble{Cause: TimedOut})
+		if d.fence(t) {
+			d.interrupted(h, t, Trouble{Cause: TimedOut})
+		}
 	case errors.As(err, &p):
 		d.panicked()
 		d.tell(h, t, Trouble{Cause: Panicked, Reference: d.report("a handler panicked", t, err, "stack", string(p.stack))})
@@ -441,26 +471,33 @@ func (d *Desk) panicked() {
 }
 
 // tell tells the person first: should the process end in between, the
-// question is worked on again rather than forgotten.
+// question is worked on again rather than forgotten. Whoever may have lost the
+// question meanwhile leaves it to whoever has it.
 func (d *Desk) tell(h Handler, t *Task, trouble Trouble) {
+	if !d.holds(t) {
+		return
+	}
 	d.interrupted(h, t, trouble)
 	d.end(t, ledger.Step{State: ledger.Failed, Reason: string(trouble.Cause)})
 }
 
-// fence ends a question whose run may still be alive, so that it cannot post.
-func (d *Desk) fence(t *Task) {
+// fence ends a question whose run may still be alive, so that it cannot post. It
+// reports false if the question is another's by now.
+func (d *Desk) fence(t *Task) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), d.o.Patience)
 	defer cancel()
 	step := ledger.Step{State: ledger.Failed, Reason: string(TimedOut)}
-	if err := d.o.Ledger.Move(ctx, t.Ref(), step); err != nil {
+	err := d.o.Ledger.Move(ctx, t.Ref(), step)
+	if err != nil && !errors.Is(err, ledger.ErrLost) {
 		d.o.Log.Error("the end of a question could not be noted", "key", t.Key, "error", err)
 	}
+	return !errors.Is(err, ledger.ErrLost)
 }
 
 // putBack keeps a question for the next start, unless its message may have
 // left: then the next start looks.
 func (d *Desk) putBack(h Handler, t *Task) {
-	if t.at() == ledger.Answering {
+	if t.at() == ledger.Answering && d.holds(t) {
 		d.interrupted(h, t, Trouble{Cause: Restarting})
 		d.end(t, ledger.Step{State: ledger.Accepted, Reason: string(Restarting)})
 	}

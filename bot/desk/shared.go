@@ -36,6 +36,26 @@ func (d *Desk) restored(ctx context.Context, q ledger.Delivery) (bool, error) {
 	return back, err
 }
 
+// courtesy is how long a ledger that answers again is left to those who have to
+// note what they told people meanwhile.
+const courtesy = 3 * time.Second
+
+// returned reports that a shared ledger answers, but did not the last time:
+// nothing is taken over yet, whose person may have been told that search is
+// unavailable.
+func (d *Desk) returned(ctx context.Context) (bool, error) {
+	s, ok := d.o.Ledger.(shared)
+	if !ok || !d.away {
+		return false, nil
+	}
+	if _, _, err := s.Unfinished(ctx, "", ""); err != nil {
+		return false, err
+	}
+	d.pay(ctx)
+	d.away = false
+	return true, nil
+}
+
 // hurry bounds a claim by the budget where the ledger can be out of reach: the
 // person must be told in time.
 func (d *Desk) hurry(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -24,6 +24,7 @@ type remote struct {
 	late   bool  // what is away takes claims all the same
 	others int   // unfinished questions at other replicas, of everybody
 	calls  int
+	there  int             // calls since it was last away
 	gone   map[string]bool // lost by the server
 }
 
@@ -37,14 +38,24 @@ func newRemote(w *world) *remote {
 func (r *remote) set(away error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.away = away
+	r.away, r.there = away, 0
 }
 
 func (r *remote) fault() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
+	if r.away == nil {
+		r.there++
+	}
 	return r.away
+}
+
+// reached is how often it was there for a call since it was last away.
+func (r *remote) reached() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.there
 }
 
 func (r *remote) Claim(ctx context.Context, d ledger.Delivery, lease time.Duration) (ledger.Delivery, bool, error) {
