@@ -238,6 +238,101 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
+// TestServerLoading: while a server that was started again reads its data,
+// searches and changes wait or fail as unavailable; the first answer is whole.
+func TestServerLoading(t *testing.T) {
+	t.Parallel()
+	redistest.URL(t) // says what is missing
+	server := redistest.New(t, t.TempDir())
+	address := "redis://" + server.Address
+	s := openAt(t, address, Options{Prefix: "loading"})
+	g, changed := create(t, s), create(t, s)
+	for i := range 50 {
+		publish(t, g, fmt.Sprintf("d%02d", i), "r1", everyone, "key one", fmt.Sprintf("key w%d", i))
+		publish(t, changed, fmt.Sprintf("d%02d", i), "r1", everyone, "key")
+	}
+	must(t, s.Promote(t.Context(), g.manifest.Name))
+	want := find(t, g, member(), "key w7")
+	link, err := redislink.Open(redislink.Options{URL: address})
+	must(t, err)
+	t.Cleanup(func() { must(t, link.Close()) })
+	linked := newGeneration(link, s.o, g.manifest)
+	find(t, linked, member(), "key w7")
+	_, err = link.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i := range 15_000 { // a load to load
+			p.Set(t.Context(), fmt.Sprint("loading:", i), i, 0)
+		}
+		return nil
+	})
+	must(t, err)
+	server.RestartSlowly(t)
+
+	search := func(g *Generation, vector []float32, want retrieval.Candidates) func(context.Context) (string, error) {
+		q := retrieval.Query{Terms: []string{"key", "w7"}, Vector: vector, Depth: 1000, Count: []string{"key", "w7"}}
+		return func(ctx context.Context) (string, error) {
+			got, err := g.Search(ctx, member(), q)
+			return cmp.Diff(want, got), err
+		}
+	}
+	change := func(do func(ctx context.Context) error) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return "", do(ctx) }
+	}
+	var wg sync.WaitGroup
+	for what, try := range map[string]func(context.Context) (string, error){
+		"a search":                          search(g, indextest.Vector(30), want),
+		"a search by words":                 search(g, nil, retrieval.Candidates{Lexical: want.Lexical, Chunks: want.Chunks, Holding: want.Holding}),
+		"a search by a link":                search(linked, indextest.Vector(30), want),
+		"the first search of a new process": search(newGeneration(link, s.o, g.manifest), indextest.Vector(30), want),
+		"passages": func(ctx context.Context) (string, error) {
+			got, err := g.Passages(ctx, member(), []retrieval.ChunkID{want.Lexical[0].ID})
+			return cmp.Diff(1, len(got)), err
+		},
+		"documents": func(ctx context.Context) (string, error) {
+			got, err := g.Documents(ctx, member())
+			return cmp.Diff(50, len(got)), err
+		},
+		"the current generation": func(ctx context.Context) (string, error) {
+			got, err := s.current(ctx)
+			return cmp.Diff(g.manifest.Name, got), err
+		},
+		"a store": func(ctx context.Context) (string, error) {
+			_, err := Open(ctx, link, Options{Prefix: "loading"})
+			return "", err
+		},
+		"publishing": change(func(ctx context.Context) error {
+			return changed.Publish(ctx, indextest.Publication("d01", "r2", everyone, "key two"))
+		}),
+		"changing a list": change(func(ctx context.Context) error { return changed.SetAccess(ctx, "d02", acl.NewList(acl.Group("hr"))) }),
+		"removing":        change(func(ctx context.Context) error { return changed.Remove(ctx, "d03") }),
+		"promoting":       change(func(ctx context.Context) error { return s.Promote(ctx, g.manifest.Name) }),
+	} {
+		wg.Go(func() { insist(t, what, try) })
+	}
+	wg.Wait()
+	report, err := changed.Verify(t.Context())
+	must(t, err)
+	if len(report.Problems) != 0 || report.Counts.Documents != 49 {
+		t.Errorf("afterwards Verify gives %+v", report)
+	}
+}
+
+// insist tries until it is done. Before, it is unavailable, at least once.
+func insist(t *testing.T, what string, try func(context.Context) (wrong string, err error)) {
+	for refused := 0; ; refused++ {
+		wrong, err := try(t.Context())
+		switch {
+		case err == nil && wrong == "" && refused > 0:
+			return
+		case err == nil:
+			t.Errorf("%s: refused %d times, then wrong (-want +got):\n%s", what, refused, wrong)
+			return
+		case !errors.Is(err, retrieval.ErrUnavailable):
+			t.Errorf("%s gives %v", what, err)
+			return
+		}
+	}
+}
+
 func TestServerWithoutEngine(t *testing.T) {
 	t.Parallel()
 	redistest.URL(t) // says what is missing
