@@ -11,6 +11,7 @@ import (
 
 	dt "footnote/adapters/discord/discordtest"
 	"footnote/bot/clocktest"
+	"footnote/bot/desk"
 	"footnote/bot/ledger"
 	"footnote/bot/ledger/ledgertest"
 )
@@ -224,5 +225,49 @@ func (s surface) judge(t *testing.T, r *rig, before dt.Message) {
 	}
 	if short := strings.Contains(strings.Join(trail, "\n"), "Shortened"); s.long && answers == 1 && whole != 40 && !short {
 		t.Errorf("%d of 40 sentences are there: %q", whole, trail)
+	}
+}
+
+// A process that is stopped when it is about to post, and goes on when another has
+// taken the question over, says nothing.
+func TestStoppedBeforeItPosts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, stop string
+		ask        func(*rig, *town)
+	}{
+		{"a command", "posting", func(r *rig, x *town) { r.ask(x.cy, x.open, "what about all") }},
+		{"a mention", "posting", func(r *rig, x *town) { r.Mention(x.cy, x.open, "what about all") }},
+		{"while it works", "answering", func(r *rig, x *town) { r.Mention(x.cy, x.open, "what about all") }},
+		{"while it records the answer", "record", func(r *rig, x *town) { r.ask(x.cy, x.open, "what about all") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			x := newTown()
+			clock := clocktest.NewManualClock(time.Now())
+			l, err := ledger.Open(t.TempDir(), ledger.Options{Now: clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			life := ledgertest.NewPause(tt.stop)
+			r := newRig(t, x, setting{
+				ledger: l, life: life, now: clock.Now, options: []dt.Option{dt.WithClock(clock)},
+				config: func(c *Config) { c.Mentions = true }, desk: func(o *desk.Options) { o.Now = clock.Now },
+			})
+			tt.ask(r, x)
+			<-life.Paused()
+			clock.Advance(3 * time.Minute) // more than a lease
+			if list, err := l.Resume(context.Background(), time.Minute); err != nil || len(list) != 1 {
+				t.Fatalf("nothing to take over: %v, %v", list, err)
+			}
+			life.GoOn()
+			r.Eventually("the run to end", func() bool { h := r.desk.Health(); return h.Running+h.Waiting == 0 })
+			for _, m := range r.FromBot(x.open) {
+				if !m.Thinking {
+					t.Errorf("it says %s", m.Content)
+				}
+			}
+		})
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/clocktest"
 	"footnote/bot/ledger/ledgertest"
 )
 
@@ -207,5 +209,54 @@ func (s surface) judge(t *testing.T, p *program, before msg) {
 	}
 	if s.long && answers == 1 && unsure == 0 && len(seen) != sentences {
 		t.Errorf("%d of %d sentences are there", len(seen), sentences)
+	}
+}
+
+// A process that is stopped when it is about to post, and goes on when another has
+// taken the question over, says nothing.
+func TestStoppedBeforeItPosts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stop   string
+		broken []string
+		ask    func(*slacktest.Server)
+		before int // messages that are there when it stops
+	}{
+		"a mention":                       {"posting", nil, func(s *slacktest.Server) { s.Mention("U0ADA", "C0GENERAL", qHandbook) }, 0},
+		"a mention with a sign to change": {"posting", []string{"assistant.threads.setStatus", "reactions.add"}, func(s *slacktest.Server) { s.Mention("U0ADA", "C0GENERAL", qHandbook) }, 1},
+		"a direct message":                {"posting", nil, func(s *slacktest.Server) { s.DM("U0ADA", qHandbook) }, 0},
+		"a command":                       {"posting", nil, func(s *slacktest.Server) { s.Slash("U0ADA", "C0GENERAL", "/ask", qHandbook).Wait() }, 1},
+		"while it works":                  {"answering", nil, func(s *slacktest.Server) { s.Mention("U0ADA", "C0GENERAL", qHandbook) }, 0},
+		"while it records the answer":     {"record", nil, func(s *slacktest.Server) { s.DM("U0ADA", qHandbook) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := clocktest.NewManualClock(time.Time{})
+			s := historyScopes(fresh(t, slacktest.WithClock(clock)))
+			for _, method := range c.broken {
+				s.AddFault(slacktest.Fault{Route: method, Error: "missing_scope"})
+			}
+			p := prepare(t, s, newStore(t, handbook))
+			p.life = ledgertest.NewPause(c.stop)
+			p.run()
+			p.connected()
+			c.ask(s)
+			<-p.life.Paused()
+			clock.Advance(3 * time.Minute) // more than a lease
+			if list, err := p.ledger.Resume(t.Context(), time.Minute); err != nil || len(list) != 1 {
+				t.Fatalf("nothing to take over: %v, %v", list, err)
+			}
+			p.life.GoOn()
+			s.Eventually("the run to end", func() bool { h := p.desk.Health(); return h.Running+h.Waiting == 0 || nudge(s) })
+			all := slices.Concat(s.FromBot("C0GENERAL"), s.FromBot(s.DMChannel("U0ADA")), s.Ephemerals("U0ADA"))
+			for _, m := range all {
+				if !strings.Contains(m.Text+shown(m), "Looking in") {
+					t.Errorf("it says %s", shown(m))
+				}
+			}
+			if len(all) != c.before {
+				t.Errorf("%d messages, want %d", len(all), c.before)
+			}
+		})
 	}
 }

@@ -24,6 +24,10 @@ type Life struct {
 	count map[string]int
 	steps []string
 	ended chan struct{}
+
+	pause  string // where it stops, "" nowhere
+	paused chan struct{}
+	goesOn chan struct{}
 }
 
 // ErrEnded is what every step gives once the process has ended.
@@ -32,8 +36,22 @@ var ErrEnded = errors.New("the process has ended")
 // NewLife begins a life that ends at "before STEP" or "after STEP", or not at all
 // if that is "".
 func NewLife(fatal string) *Life {
-	return &Life{fatal: fatal, count: map[string]int{}, ended: make(chan struct{})}
+	return &Life{fatal: fatal, count: map[string]int{}, ended: make(chan struct{}), paused: make(chan struct{}), goesOn: make(chan struct{})}
 }
+
+// NewPause begins a life that stops after a step, as by SIGSTOP, and goes on when
+// it is told to.
+func NewPause(step string) *Life {
+	l := NewLife("")
+	l.pause = step
+	return l
+}
+
+// Paused is closed when the process has stopped.
+func (l *Life) Paused() <-chan struct{} { return l.paused }
+
+// GoOn lets it go on. It is called once.
+func (l *Life) GoOn() { close(l.goesOn) }
 
 // Ended is closed when the process has ended.
 func (l *Life) Ended() <-chan struct{} { return l.ended }
@@ -78,6 +96,10 @@ func (l *Life) step(name string, do func() error) error {
 		l.mu.Lock()
 		l.steps = append(l.steps, name)
 		l.mu.Unlock()
+	}
+	if name == l.pause && name != "" {
+		close(l.paused)
+		<-l.goesOn
 	}
 	if l.over("after " + name) {
 		return ErrEnded
