@@ -10,7 +10,7 @@
 // retrieval/extract turns a file into one tree over one canonical text
 // (retrieval/doctree); retrieval/chunk cuts the tree; a models.Embedder makes
 // vectors; retrieval/ingest publishes all of a revision in one step into a
-// generation of retrieval/memindex.
+// generation of retrieval/memindex, or of retrieval/redisindex.
 //
 // Ask: an adapter knows who asks and who will read the reply. Handle makes the
 // grant from both, joins a follow-up with what it follows, and has

@@ -1,8 +1,8 @@
 // Package models defines what footnote asks of its models: an Embedder that
 // turns text into vectors and a Reranker that judges question and passage
-// together. Implementations live in models/onnx (the shipped ones) and
-// models/remote; deterministic fakes and the conformance suite in
-// models/modelstest; what is known of each model in models/catalog.
+// together. models/onnx runs the shipped ones; deterministic fakes and the
+// conformance suite are in models/modelstest; what is known of each model is in
+// models/catalog.
 //
 // Its one idea: prefixes, pooling, windows and precision belong to the model
 // and stay behind these interfaces. Callers pass plain text; nothing is cut

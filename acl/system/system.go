@@ -1,6 +1,6 @@
 // Package system is the one bypass of the access lists. It serves ingestion
 // and the operator's own commands, which must see every document to count,
-// verify and remove it. Only retrieval/ingest and cmd import it (a test
+// verify and remove it. Only retrieval/ingest, cmd and tests import it (a test
 // enforces that), so every use is found with one grep.
 package system
 

@@ -9,6 +9,7 @@
 // second, answered by editing the deferred response, and, once the
 // interaction's token is dead, by a message of the bot.
 //
+//	discord.go      Config, New, Run
 //	gateway.go      the connection: supervisor, watchdog, back-off, close codes
 //	tap.go          sees what the library hides: close codes, orders to reconnect
 //	endpoint.go     the same interactions by signed HTTP
@@ -25,6 +26,7 @@
 //	command.go      the commands and their registration
 //	rest.go         every call: lanes, limits, retries, no token in any error
 //	check.go        what doctor looks at
+//	operator.go     the facts, read at once for an operator's commands
 //	guild/          who can see a channel: pure
 //	render/         replies as messages: pure
 //

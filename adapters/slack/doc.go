@@ -6,11 +6,13 @@
 // the ledger before it is acknowledged, and from then on bot/desk sees to it
 // that it is answered once or that its person is told.
 //
+//	slack.go     Config, New, Run
 //	socket.go    Socket Mode: dial, hello, acknowledge, watch, dial again
 //	web.go       HTTP: signature, time window, forms
 //	receive.go   deliveries of both kinds -> questions, presses, changes
 //	answer.go    a question -> identity, audience, reply
 //	deliver.go   a reply -> messages, once, where they belong
+//	ack.go       what may only follow an acknowledgement
 //	progress.go  the sign that a question is worked on
 //	press.go     buttons and shortcuts
 //	command.go   /ask and /footnote
@@ -19,6 +21,7 @@
 //	client.go    the Web API, and what its errors mean
 //	scopes.go    scopes and events with their reasons
 //	check.go     what footnote doctor asks
+//	operator.go  who the bot is, for an operator's commands
 //
 // Package event reads deliveries, package directory knows people and rooms,
 // package render lays replies out, package threads turns threads into documents.

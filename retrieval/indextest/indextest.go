@@ -1,5 +1,5 @@
 // Package indextest is the conformance suite of retrieval.Store and
-// retrieval.Generation: what memindex passes, and any other index must.
+// retrieval.Generation: memindex and redisindex pass it, and any other index must.
 //
 // Its one idea: expectations come from a model of the contract that is written
 // down a second time here, as plainly as possible (scan everything, decide

@@ -21,6 +21,7 @@
 //	mention.go        who would be pinged
 //	gateway.go        sessions, heartbeats, resume, close codes
 //	endpoint.go       interactions by signed HTTP
+//	files.go          attachments, and their download
 //	person.go         what people do: commands, clicks, modals, mentions
 //	change.go         what administrators do: roles, overwrites, threads, bans
 //	fault.go          faults by route and n-th call
@@ -35,6 +36,6 @@
 //
 // Formats: JSON as on the wire, API versions 9 and 10, plain or zlib gateway frames.
 //
-// Not here: files, voice, polls, stages, webhooks of people, OAuth, ETF. Nothing
+// Not here: files of the app, voice, polls, stages, webhooks of people, OAuth, ETF. Nothing
 // here imports the adapter or a Discord library.
 package discordtest

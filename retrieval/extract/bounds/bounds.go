@@ -3,7 +3,8 @@
 // checked against a number of the configuration before memory is spent on it,
 // and the reason names both.
 //
-// It knows no format but zip, which Word, PowerPoint and Excel share.
+// It knows no format but zip, which Word, PowerPoint and Excel share, and how
+// the old and the encrypted ones of these begin.
 package bounds
 
 import (
