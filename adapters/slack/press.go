@@ -111,8 +111,8 @@ func (a *Adapter) press(ctx context.Context, in event.Interaction, act event.Act
 // Times of a press, which together leave some of the 3 s for which its trigger
 // is good: a ledger that does not answer must not keep the word of that away.
 const (
-	noteTime   = 800 * time.Millisecond
-	sourceTime = 1200 * time.Millisecond
+	noteTime = 400 * time.Millisecond
+	lookTime = 1200 * time.Millisecond
 )
 
 // first claims a press.
@@ -151,7 +151,7 @@ func (a *Adapter) openSource(ctx context.Context, in event.Interaction, id, numb
 	ctx, cancel := context.WithTimeout(ctx, 2800*time.Millisecond) // as long as the trigger is good
 	defer cancel()
 	view, result := render.NoticeView("Source", "This document is not available to you here."), "denied"
-	looking, found := context.WithTimeout(ctx, sourceTime)
+	looking, found := context.WithTimeout(ctx, lookTime)
 	opened, n, link, err := a.source(looking, in, id, number)
 	found()
 	switch {
@@ -216,7 +216,9 @@ func (a *Adapter) source(ctx context.Context, in event.Interaction, id, number s
 // rate keeps what a person says of an answer; the last word counts. It reports
 // whether there is such an answer.
 func (a *Adapter) rate(ctx context.Context, in event.Interaction, id string, helpful bool, reason string) bool {
-	err := a.d.Ledger.Rate(ctx, ledger.Feedback{Answer: id, User: a.key(in.User), Helpful: helpful, Reason: reason})
+	looking, noted := context.WithTimeout(ctx, lookTime)
+	err := a.d.Ledger.Rate(looking, ledger.Feedback{Answer: id, User: a.key(in.User), Helpful: helpful, Reason: reason})
+	noted()
 	if err != nil {
 		if !errors.Is(err, ledger.ErrNotFound) {
 			a.log.Warn("feedback could not be kept", "error", err)
@@ -232,7 +234,9 @@ func (a *Adapter) rate(ctx context.Context, in event.Interaction, id string, hel
 
 // human notes that a person wants a human to look.
 func (a *Adapter) human(ctx context.Context, in event.Interaction, id string) {
-	fresh, err := a.d.Ledger.AskHuman(ctx, id, a.key(in.User))
+	looking, noted := context.WithTimeout(ctx, lookTime)
+	fresh, err := a.d.Ledger.AskHuman(looking, id, a.key(in.User))
+	noted()
 	if errors.Is(err, ledger.ErrNotFound) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -107,6 +108,17 @@ func openService(ctx context.Context, c config.Config, p config.Platforms, log *
 		if !errors.Is(err, retrieval.ErrUnavailable) || ctx.Err() != nil {
 			return nil, 0, err
 		}
+		interrupted(ctx, err, say)
+	}
+}
+
+// interrupted says that the Redis went away during the start, and waits a
+// moment.
+func interrupted(ctx context.Context, err error, say func(string)) {
+	say(fmt.Sprintf("%v; starting anew", err))
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
 	}
 }
 

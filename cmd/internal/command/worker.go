@@ -47,6 +47,7 @@ func openWorker(ctx context.Context, c config.Config, log *slog.Logger, say func
 		if !errors.Is(err, retrieval.ErrUnavailable) {
 			return w, err
 		}
+		interrupted(ctx, err, say)
 	}
 }
 
