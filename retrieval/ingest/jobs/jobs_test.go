@@ -350,15 +350,23 @@ type passing struct {
 	report ingest.Report
 	err    error
 	done   chan struct{}
+	cancel context.CancelFunc
 }
 
 func (s *site) begin() *passing {
-	p := &passing{done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &passing{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(p.done)
-		p.report, p.err = s.ingest(context.Background())
+		p.report, p.err = s.ingest(ctx)
 	}()
 	return p
+}
+
+// interrupt ends the pass wherever it is, as something more urgent does.
+func (p *passing) interrupt() {
+	p.cancel()
+	<-p.done
 }
 
 // TestWorkers: three workers and sixty documents, each done once, edits on the
@@ -398,17 +406,11 @@ func TestWorkers(t *testing.T) {
 	}
 	stop := s.watch()
 	for v := 2; v < 6; v++ {
-		ctx, cancel := context.WithCancel(t.Context())
-		pass := make(chan struct{})
-		go func() { // interrupted somewhere, as by something more urgent
-			defer close(pass)
-			_, _ = s.ingest(ctx)
-		}()
+		pass := s.begin()
 		for i := range 20 {
 			s.write(fmt.Sprintf("%02d.txt", i*v%documents), v)
 		}
-		cancel()
-		<-pass
+		pass.interrupt()
 	}
 	must(t, os.Remove(filepath.Join(s.root, "07.txt")))
 	s.settle()
@@ -517,15 +519,9 @@ func TestReplaced(t *testing.T) {
 	s := newSite(t, redistest.URL(t))
 	s.write("a.txt", 1)
 	w := s.worker("publishing a.txt")
-	ctx, cancel := context.WithCancel(t.Context())
-	pass := make(chan struct{})
-	go func() {
-		defer close(pass)
-		_, _ = s.ingest(ctx)
-	}()
+	pass := s.begin()
 	w.says(t, "at publishing")
-	cancel()
-	<-pass
+	pass.interrupt()
 	s.write("a.txt", 2)
 	again := s.begin()
 	_, err := w.stdin.Write([]byte("go on\n"))
@@ -544,15 +540,9 @@ func TestJoined(t *testing.T) {
 	s := newSite(t, redistest.URL(t))
 	s.write("a.txt", 1)
 	w := s.worker("embedding a.txt")
-	ctx, cancel := context.WithCancel(t.Context())
-	pass := make(chan struct{})
-	go func() {
-		defer close(pass)
-		_, _ = s.ingest(ctx)
-	}()
+	pass := s.begin()
 	w.says(t, "at embedding")
-	cancel()
-	<-pass
+	pass.interrupt()
 	_, err := w.stdin.Write([]byte("go on\n"))
 	must(t, err)
 	if line := w.says(t, "worked on"); !strings.HasSuffix(line, "<nil>") {
