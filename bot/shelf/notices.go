@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"footnote/retrieval/journal"
 )
 
 // File is the name of the notices in the data directory.
@@ -123,21 +125,7 @@ func (n *Notices) write(all []Notice) error {
 	if err != nil {
 		return fmt.Errorf("noting which messages tell of documents: %w", err)
 	}
-	f, err := os.OpenFile(n.file+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err == nil {
-		_, err = f.Write(raw)
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	if err == nil {
-		err = os.Rename(n.file+".new", n.file)
-	}
-	if err == nil {
-		var dir *os.File
-		if dir, err = os.Open(filepath.Dir(n.file)); err == nil {
-			err = errors.Join(dir.Sync(), dir.Close())
-		}
-	}
-	if err != nil {
+	if err := journal.WriteFile(n.file, raw); err != nil {
 		return fmt.Errorf("noting which messages tell of documents: %w", err)
 	}
 	return nil

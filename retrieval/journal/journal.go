@@ -23,6 +23,8 @@
 // the disk (zeros). Everything else that fails its check is ErrCorrupt, so
 // that a flipped bit never passes for a crash.
 //
+// WriteFile keeps the promise of the log for small files that stand beside one.
+//
 // It does not lock the file against other processes, and it cannot notice
 // that somebody cut the file at the end of a record.
 package journal
@@ -155,7 +157,7 @@ func (l *Log) start(f *os.File) error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(l.path))
+	return SyncDir(filepath.Dir(l.path))
 }
 
 func header() []byte {
@@ -303,13 +305,3 @@ func frameCRC(off int64, frame []byte) uint32 {
 }
 
 func aside(path string) string { return path + ".new" }
-
-// syncDir makes a rename or creation in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

@@ -61,7 +61,7 @@ func (w *Rewrite) Commit() error {
 	w.l.f, w.l.size, w.l.broken = w.f, w.size, nil
 	// Should the rename be lost in a crash, the old form, which holds the
 	// same, comes back; but then appends that follow would be lost with it.
-	if err := syncDir(filepath.Dir(w.l.path)); err != nil {
+	if err := SyncDir(filepath.Dir(w.l.path)); err != nil {
 		w.l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
 		return w.l.broken
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -40,7 +39,7 @@ func writeManifest(path string, m retrieval.Manifest) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(b, '\n'))
+	return journal.WriteFile(path, append(b, '\n'))
 }
 
 func readManifest(path string) (m retrieval.Manifest, err error) {
@@ -71,7 +70,7 @@ func readManifest(path string) (m retrieval.Manifest, err error) {
 
 // The alias file holds the name and the start of its checksum.
 func writeAlias(path, name string) error {
-	return writeFile(path, fmt.Appendf(nil, "%s %s\n", name, sum([]byte(name))[:16]))
+	return journal.WriteFile(path, fmt.Appendf(nil, "%s %s\n", name, sum([]byte(name))[:16]))
 }
 
 // readAlias returns "" if there is no alias yet.
@@ -93,35 +92,6 @@ func readAlias(path string) (string, error) {
 func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
-}
-
-// writeFile replaces the file in one durable step.
-func writeFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it is renamed
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // makeLog makes an empty log.

@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"footnote/retrieval"
+	"footnote/retrieval/journal"
 )
 
 // Format names the layout of a generation. A generation of another format is
@@ -166,7 +167,7 @@ func (s *Store) make(m retrieval.Manifest) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(aside))
 	}
-	return syncDir(s.path())
+	return journal.SyncDir(s.path())
 }
 
 // Open opens a generation by name; "" opens the current one. Opening it again
