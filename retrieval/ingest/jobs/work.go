@@ -258,21 +258,22 @@ func (h *hand) do(ctx context.Context, j *taken) (ingest.Done, error) {
 	}
 	return h.worker.Work(ctx, j.task, data, func(generation string) (retrieval.Generation, error) {
 		g, err := h.index.Under(ctx, generation, j.id, j.token, j.try)
-		return bounded{g, h.o.Room}, err
+		return &bounded{g, h.o.Room}, err
 	}, func(s catalog.State) {
 		// It can only be seen; a state that is lost changes nothing.
 		_ = noteScript.Run(ctx, h.client, []string{h.job(j.id)}, h.me, j.token, "state", string(s)).Err()
 	})
 }
 
-// bounded is a generation that takes a document only if there is room for it.
+// bounded is a generation that takes a document only if there is room for it. A
+// run keeps generations in maps: it is a pointer.
 type bounded struct {
 	retrieval.Generation
 	room func(context.Context, int64) string
 }
 
 // Publish is the generation's.
-func (b bounded) Publish(ctx context.Context, p retrieval.Publication) error {
+func (b *bounded) Publish(ctx context.Context, p retrieval.Publication) error {
 	if full := b.room(ctx, size(p)); full != "" {
 		return &ingest.Fault{Reason: full, Retryable: true}
 	}
