@@ -23,6 +23,8 @@ import (
 	documents "footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
+	"footnote/retrieval/ingest/jobs"
+	"footnote/retrieval/redislink"
 )
 
 // finding is the contract of doctor --json, one object for each check.
@@ -245,6 +247,51 @@ func checkRedis(ctx context.Context, c config.Config) []finding {
 	}
 	if who, err := l.Holder(ctx, assemble.SourcesKey(c)); err == nil && who != "" {
 		out = append(out, finding{"sources", good, "kept up with by " + who, ""})
+	}
+	if slices.ContainsFunc(out, func(f finding) bool { return f.State == failure }) {
+		return out // what is wrong would be said again
+	}
+	return append(out, checkJobs(ctx, l, assemble.Prefix(c))...)
+}
+
+// checkJobs says which documents wait for workers.
+func checkJobs(ctx context.Context, l *redislink.Link, prefix string) []finding {
+	all, err := jobs.Survey(ctx, l, prefix)
+	if err != nil {
+		return []finding{{"jobs", failure, err.Error(), ""}}
+	}
+	out := []finding{}
+	for _, s := range all {
+		out = append(out, jobFindings(s)...)
+	}
+	return out
+}
+
+// slowJob is how long a document may be on its way before that is odd.
+const slowJob = time.Hour
+
+func jobFindings(s jobs.Standing) []finding {
+	var out []finding
+	if s.Workers+s.Waiting+s.Taken+s.Ended == 0 {
+		return nil // of long ago
+	}
+	// Workers of another version, or with other settings, have other jobs.
+	what := fmt.Sprintf("recipe %s: %d worker(s), %d document(s) wait, %d are worked on, %d are done, %d of them failed", s.Recipe, s.Workers, s.Waiting, s.Taken, s.Ended, s.Failed)
+	if s.Oldest > 0 {
+		what += ", the oldest was sent " + s.Oldest.Round(time.Second).String() + " ago"
+	}
+	switch {
+	case s.Workers == 0 && s.Waiting+s.Taken > 0:
+		out = append(out, finding{"jobs", warning, what, "start footnote worker, of the version and with the settings of the process that sends them, or set ingest.workers there"})
+	case s.Workers == 0:
+		out = append(out, finding{"jobs", warning, what, "start footnote serve: it says in the catalog how they ended"})
+	case s.Oldest > slowJob:
+		out = append(out, finding{"jobs", warning, what, "start more workers: footnote worker"})
+	default:
+		out = append(out, finding{"jobs", good, what, ""})
+	}
+	if s.Again > 0 {
+		out = append(out, finding{"jobs", warning, fmt.Sprintf("recipe %s: %d document(s) were tried before: workers ended while they worked on them", s.Recipe, s.Again), "see the workers' logs, and give them more memory"})
 	}
 	return out
 }

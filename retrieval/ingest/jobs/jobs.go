@@ -265,14 +265,8 @@ func (q *Queue) Deserted(ctx context.Context) (int, error) {
 	if err != nil || jobs == 0 {
 		return 0, redislink.Failed("counting the jobs", err)
 	}
-	all, err := q.client.XInfoConsumers(ctx, q.stream(), group).Result()
-	if err != nil && !strings.HasPrefix(err.Error(), "NOGROUP") {
+	if n, err := q.workers(ctx); err != nil || n > 0 {
 		return 0, redislink.Failed("asking for workers", err)
-	}
-	for _, c := range all {
-		if c.Idle < q.silence() {
-			return 0, nil
-		}
 	}
 	return int(jobs), nil
 }
