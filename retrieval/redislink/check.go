@@ -183,7 +183,7 @@ func (l *Link) engine(ctx context.Context) []Finding {
 	case version == 0:
 		return []Finding{{Bad: true, What: "it has no Query Engine", Do: "use Redis 8, which has one, or load the module redisearch"}}
 	}
-	what := fmt.Sprintf("its Query Engine is version %d.%d.%d, %s", version/10000, version/100%100, version%100, hybrid(version))
+	what := fmt.Sprintf("its Query Engine is version %d.%d.%d", version/10000, version/100%100, version%100)
 	out := []Finding{{Bad: version < engine, What: what}}
 	if version < engine {
 		out[0].Do = fmt.Sprintf("use %d.%d or later", engine/10000, engine/100%100)
@@ -194,8 +194,11 @@ func (l *Link) engine(ctx context.Context) []Finding {
 // hybrid says whether the engine fuses both legs of a search. Nothing here asks
 // it to: fusion is the same on every index.
 func (l *Link) hybrid(ctx context.Context) []Finding {
-	// A command without arguments is refused whether or not it is there.
-	err := l.Do(ctx, "FT.HYBRID").Err()
+	// Without arguments it is refused also where it is there.
+	return hybrid(l.Do(ctx, "FT.HYBRID").Err())
+}
+
+func hybrid(err error) []Finding {
 	if _, ok := errors.AsType[redis.Error](err); !ok {
 		return nil
 	}
@@ -203,16 +206,6 @@ func (l *Link) hybrid(ctx context.Context) []Finding {
 		return []Finding{{What: "it has no FT.HYBRID (Redis 8.4), which footnote does not need"}}
 	}
 	return []Finding{{What: "it has FT.HYBRID, which footnote does not need"}}
-}
-
-// hybrid says whether the engine could join both legs of a search. It is never
-// asked to: footnote joins them itself, alike on every index.
-func hybrid(version int64) string {
-	const first = 80400 // with Redis 8.4
-	if version >= first {
-		return "which has FT.HYBRID (it is not used)"
-	}
-	return "which has no FT.HYBRID (none is needed)"
 }
 
 // version is that of the module "search", 0 if there is none.

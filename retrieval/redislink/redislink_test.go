@@ -234,6 +234,13 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+	t.Run("without the engine", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.New(t, t.TempDir(), redistest.WithoutEngine)
+		if found := strings.Join(bad(open(t, redislink.Options{URL: "redis://" + s.Address}).Check(ctx, "footnote")), "\n"); !strings.Contains(found, "no Query Engine") {
+			t.Errorf("found %q", found)
+		}
+	})
 	t.Run("not there", func(t *testing.T) {
 		t.Parallel()
 		if found := bad(open(t, redislink.Options{URL: "redis://127.0.0.1:1"}).Check(ctx, "footnote")); len(found) != 1 || !strings.Contains(found[0], "redis.url") {
