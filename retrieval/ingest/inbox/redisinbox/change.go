@@ -218,6 +218,11 @@ func (d *draft) Write(p []byte) (int, error) {
 }
 
 func (d *draft) send(ctx context.Context, content []byte) error {
+	if d.keep.room != nil {
+		if full := d.keep.room(ctx, int64(len(content))); full != "" {
+			return fmt.Errorf("%w: %s", inbox.ErrFull, full)
+		}
+	}
 	at := d.keep.bytes(d.token)
 	_, err := d.keep.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, at, strconv.Itoa(d.parts), content)

@@ -70,6 +70,9 @@ type Options struct {
 	// Again says that what is lost with the server comes in again by itself, so
 	// that no change waits for the server's disk.
 	Again bool
+	// Room says why documents may not take so many bytes of the server now, ""
+	// that they may; nil: they always may.
+	Room func(ctx context.Context, bytes int64) string
 }
 
 // MaxTotal is how many bytes all documents of an inbox may have, where the
@@ -82,7 +85,7 @@ func Open(client redis.UniversalClient, root string, o Options) *inbox.Inbox {
 	o.MaxTotal = cmp.Or(o.MaxTotal, MaxTotal)
 	top := "{" + cmp.Or(o.Prefix, "footnote") + ":inbox}:"
 	return inbox.New(&keep{
-		client: client, root: root, lazy: o.Again, top: top, at: top + strings.TrimSuffix(root, ":") + ":", table: inbox.NewTable(), damaged: map[string]bool{},
+		client: client, root: root, lazy: o.Again, room: o.Room, top: top, at: top + strings.TrimSuffix(root, ":") + ":", table: inbox.NewTable(), damaged: map[string]bool{},
 	}, root, o.Options)
 }
 
@@ -97,7 +100,8 @@ type keep struct {
 	client  redis.UniversalClient
 	root    string
 	lazy    bool
-	top, at string // beginnings of keys: of all inboxes, of this one
+	room    func(context.Context, int64) string // nil: there always is
+	top, at string                              // beginnings of keys: of all inboxes, of this one
 
 	deciding sync.Mutex // one change of this process at a time
 	learning sync.Mutex

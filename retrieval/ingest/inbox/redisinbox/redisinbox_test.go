@@ -17,12 +17,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"footnote/acl"
+	"footnote/acl/system"
 	"footnote/retrieval"
+	"footnote/retrieval/catalog"
+	"footnote/retrieval/indextest"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/inbox"
 	"footnote/retrieval/ingest/inbox/inboxtest"
 	"footnote/retrieval/redisindex"
 	"footnote/retrieval/redisindex/redistest"
+	"footnote/retrieval/redislink"
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
@@ -318,6 +323,171 @@ func TestGaps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// slow is a store whose writes come late: something happens before each first one.
+type slow struct {
+	retrieval.Store
+
+	meanwhile func()
+}
+
+// Open opens a generation.
+func (s slow) Open(ctx context.Context, name string) (retrieval.Generation, error) {
+	g, err := s.Store.Open(ctx, name)
+	return &slowGeneration{g, sync.OnceFunc(s.meanwhile)}, err
+}
+
+type slowGeneration struct {
+	retrieval.Generation
+
+	meanwhile func()
+}
+
+// Publish publishes.
+func (g *slowGeneration) Publish(ctx context.Context, p retrieval.Publication) error {
+	g.meanwhile()
+	return g.Generation.Publish(ctx, p)
+}
+
+// SetAccess replaces the list.
+func (g *slowGeneration) SetAccess(ctx context.Context, id retrieval.DocumentID, l acl.List) error {
+	g.meanwhile()
+	return g.Generation.SetAccess(ctx, id, l)
+}
+
+// A write that one process decided by the inbox, and that comes after another one
+// changed the document and put that in force, opens nothing that was closed.
+func TestWriteThatComesLate(t *testing.T) {
+	t.Parallel()
+	all, few := acl.NewList(acl.Everyone, acl.Group("hr")), acl.NewList(acl.Group("hr"))
+	publish := func(ctx context.Context, g retrieval.Generation) error {
+		p := indextest.Publication("doc", "r2", all, "key two")
+		p.Document.Path = "push:/zip/in"
+		return g.Publish(ctx, p)
+	}
+	open := func(ctx context.Context, g retrieval.Generation) error { return g.SetAccess(ctx, "doc", all) }
+	narrow := func(ctx context.Context, b *inbox.Inbox) error {
+		_, _, err := b.Put(ctx, inbox.Meta{ID: "zip", Name: "a.zip", Access: []string{"hr"}}, strings.NewReader("PK"), inbox.Condition{})
+		return err
+	}
+	remove := func(ctx context.Context, b *inbox.Inbox) error { return b.Delete(ctx, "zip", inbox.Condition{}) }
+	other := func(ctx context.Context, b *inbox.Inbox) error {
+		_, _, err := b.Put(ctx, doc("else", "hr"), strings.NewReader("x"), inbox.Condition{})
+		return err
+	}
+	for _, c := range []struct {
+		name      string
+		published bool // before
+		write     func(context.Context, retrieval.Generation) error
+		meanwhile func(context.Context, *inbox.Inbox) error
+		want      string // in force at last
+		done      bool
+	}{
+		{"published, taken back meanwhile", false, publish, remove, "", false},
+		{"published, narrowed meanwhile", false, publish, narrow, few.String(), true},
+		{"published, something else meanwhile", false, publish, other, all.String(), true},
+		{"published anew, taken back meanwhile", true, publish, remove, "", false},
+		{"opened, narrowed meanwhile", true, open, narrow, few.String(), true},
+		{"opened, taken back meanwhile", true, open, remove, "", false},
+		{"opened, something else meanwhile", true, open, other, all.String(), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, p := t.Context(), prefix(t.TempDir())
+			s, err := redisindex.OpenURL(ctx, redistest.URL(t), redisindex.Options{Prefix: p})
+			must(t, err)
+			t.Cleanup(func() { _ = s.Close() })
+			g, err := s.Create(ctx, indextest.Manifest())
+			must(t, err)
+			must(t, s.Promote(ctx, g.Manifest().Name))
+			mine, others := Open(client(t), "push:", Options{Prefix: p, Again: true}), Open(client(t), "push:", Options{Prefix: p, Again: true})
+			_, _, err = mine.Put(ctx, inbox.Meta{ID: "zip", Name: "a.zip", Access: []string{"everyone", "hr"}}, strings.NewReader("PK"), inbox.Condition{})
+			must(t, err)
+			if c.published {
+				first := indextest.Publication("doc", "r1", few, "key one")
+				first.Document.Path = "push:/zip/in"
+				must(t, g.Publish(ctx, first))
+			}
+			guarded, err := inbox.Guard(slow{s, func() {
+				must(t, c.meanwhile(ctx, others))
+				_, err := others.Enforce(ctx, s, catalog.Record{}, "zip")
+				must(t, err)
+			}}, func(retrieval.DocumentID) string { return "push:/zip/in" }, mine).Open(ctx, "")
+			must(t, err)
+			if err := c.write(ctx, guarded); c.done != (err == nil) {
+				t.Errorf("it gives %v", err)
+			}
+			docs, err := g.Documents(ctx, system.Grant())
+			must(t, err)
+			got := ""
+			for _, d := range docs {
+				got += d.Access.String()
+			}
+			if got != c.want {
+				t.Errorf("in force is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Where the server has no room for documents, nothing more is taken, and that is
+// said.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	c, p := client(t), prefix(t.TempDir())
+	b := Open(c, "push:", Options{Prefix: p, Again: true, Room: func(_ context.Context, n int64) string {
+		if n > 10 {
+			return "the memory of Redis is full"
+		}
+		return ""
+	}})
+	put(t, b, doc("a", "everyone"), "0123456789")
+	_, _, err := b.Put(t.Context(), doc("b", "everyone"), strings.NewReader("0123456789a"), inbox.Condition{})
+	if !errors.Is(err, inbox.ErrFull) || !strings.Contains(err.Error(), "memory of Redis") {
+		t.Errorf("it gives %v", err)
+	}
+}
+
+// Notes are settled by what was read, not by what came since.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	p := prefix(t.TempDir())
+	a, b := NewNotes(client(t), "slack:C1", p), NewNotes(client(t), "slack:C1", p)
+	noted := func() map[string]string {
+		t.Helper()
+		all, err := b.Noted(t.Context())
+		must(t, err)
+		return all
+	}
+	must(t, a.Note(t.Context(), "1.0"))
+	must(t, a.Note(t.Context(), "2.0"))
+	first := noted()
+	must(t, a.Note(t.Context(), "2.0"))
+	must(t, b.Settle(t.Context(), "1.0", first["1.0"]))
+	must(t, b.Settle(t.Context(), "2.0", first["2.0"]))
+	if got := noted(); len(first) != 2 || len(got) != 1 || got["2.0"] == "" || got["2.0"] == first["2.0"] {
+		t.Errorf("first %v, then %v", first, got)
+	}
+}
+
+// A process whose lease was lost changes nothing with the context that it had.
+func TestUnderALostLease(t *testing.T) {
+	t.Parallel()
+	c, p := client(t), prefix(t.TempDir())
+	b := Open(c, "slack:C1", Options{Prefix: p, Again: true})
+	c.Set(t.Context(), p+":lease", "me", 0)
+	ctx := redislink.While(t.Context(), redislink.Condition{Key: p + ":lease", Value: "me"})
+	_, _, err := b.Put(ctx, doc("1", "hr"), strings.NewReader("x"), inbox.Condition{})
+	must(t, err)
+	c.Set(t.Context(), p+":lease", "you", 0)
+	_, _, err = b.Put(ctx, doc("1", "everyone"), strings.NewReader("x"), inbox.Condition{})
+	if deleted := b.Delete(ctx, "1", inbox.Condition{}); !errors.Is(err, retrieval.ErrFenced) || !errors.Is(deleted, retrieval.ErrFenced) {
+		t.Errorf("put gives %v, delete %v", err, deleted)
+	}
+	if got := holds(t, b); got["1"] != "group:hr: x" {
+		t.Errorf("it holds %v", got)
 	}
 }
 
