@@ -13,6 +13,7 @@
 //	PREFIX:live               alias  of the Query Engine: the promoted generation's index
 //	PREFIX:{NAME}             index  of the Query Engine, over PREFIX:{NAME}:c:
 //	PREFIX:{NAME}:v           string version, another with each change that readers see
+//	PREFIX:{NAME}:l           stream log: what each version changed, the last 1,000
 //	PREFIX:{NAME}:d           hash   document id -> publication and record, JSON
 //	PREFIX:{NAME}:a           hash   directory: visible publication -> chunks, terms, access list
 //	PREFIX:{NAME}:o           hash   overlay: publication -> hidden, or its access list
@@ -31,12 +32,18 @@
 // takes one script too: the overlay says the new list until the tags of the
 // chunks have followed.
 //
-// A search asks with the overlay and the directory that it knows, in one
-// transaction with the version. If that has moved the answer is thrown away
-// and asked anew, so that all of a search, over several round trips, lies
-// within one version. Usually: one round trip for both legs, one for the
-// vectors of what only the lexical leg found. Lists of terms are kept, and
-// brought up by what was published since.
+// A process reads overlay and directory once and follows them: with a version
+// it reads what the log says since the one that it knows, and makes the next
+// state of the last by that. Where the log does not lead to the version, since
+// it was cut, the server went back or another program wrote, it reads all.
+//
+// A search asks with the state that it knows, in one transaction with the
+// version and the log. If that has moved, so that more could be seen, the answer
+// is thrown away and asked anew: all of a search, over several round trips, lies
+// within one version. Before it asks for vectors, which are dear, it looks
+// whether the version has moved. Usually: one light round trip, one for both
+// legs, one for the vectors of what only the lexical leg found. Lists of terms
+// are kept, and brought up by what was published since.
 //
 // The query language sees only [a-z0-9]: principals as hashes, publications as
 // they are. The filter is made by newFilter alone, from a grant; every query
@@ -47,19 +54,18 @@
 // BM25 is memindex's: k1 1.2, b 0.75, statistics of the admitted chunks. The
 // engine's text index is not used for it. Its scorer cannot be (b is 0.5, its
 // statistics are those of all chunks and drift after deletions, filters add to
-// its scores), and asking it for all matches, to score them here, took as long
-// as the vectors. Measured with make bench-redis, 50,000 chunks of which 25,000
-// may be read by a person of 500 principals, p50: lists 1 ms, vectors 12 ms, a
-// whole search with its texts 16 ms; 14 ms more for the first search after a
-// change. The price is memory in the server, about 50 bytes for each distinct term
-// of a document (6 kB a chunk where documents have 10 chunks of 150 words by
-// Zipf's law; the vector, its hash and index take 4 kB), and 8 bytes in this
-// process for each chunk in a list that was asked for.
+// its scores); its 20 best have 12 to 14 of ours, and it takes 2 to 5 times as
+// long. Measured with make bench-redis, 50,000 chunks of which 25,000 may be read
+// by a person of 500 principals, p50: lists 1 ms, vectors 12 ms, a whole search
+// with its texts 15 ms, also after a change; terms add 7 to 20 % to a search. The
+// price is memory in the server, about 50 bytes for each distinct term of a
+// document (6 kB a chunk where documents have 10 chunks of 150 words by Zipf's
+// law; the vector, its hash and index take 4 kB), and 8 bytes in this process for
+// each chunk in a list that was asked for.
 //
 // Durable means: acknowledged by the server. With appendfsync everysec the loss
 // of power, not the end of the process, may take the last second.
 //
 // It does not start a server, does not fuse or rerank, and does not judge a
-// vector beyond its length and norm. Every change makes searches read the
-// directory anew, about 80 bytes a document.
+// vector beyond its length and norm.
 package redisindex

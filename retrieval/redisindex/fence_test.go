@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -11,6 +12,7 @@ import (
 	"footnote/acl/system"
 	"footnote/retrieval"
 	"footnote/retrieval/indextest"
+	"footnote/retrieval/redisindex/redistest"
 	"footnote/retrieval/redislink"
 )
 
@@ -168,5 +170,48 @@ func TestConditions(t *testing.T) {
 				t.Errorf("the fence stands: %t", fenced)
 			}
 		})
+	}
+}
+
+// TestLeaderThatSlept: of processes that take turns in deciding, one that was
+// stopped while another took over lands nothing that it was about to do, also
+// where it does not know yet.
+func TestLeaderThatSlept(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	g := create(t, s)
+	publish(t, g, "doc", "r1", acl.NewList(acl.Group("hr")), "key one")
+	link, err := redislink.Open(redislink.Options{URL: redistest.URL(t)})
+	must(t, err)
+	t.Cleanup(func() { must(t, link.Close()) })
+	lead := func(who string) (context.Context, context.CancelFunc) {
+		ctx, stop := context.WithCancel(t.Context())
+		begun := make(chan context.Context)
+		go func() {
+			_ = link.NewLease(s.o.Prefix+":sources", who, time.Minute).Hold(ctx, func(ctx context.Context) error {
+				begun <- ctx
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		return context.WithoutCancel(<-begun), stop
+	}
+	first, stop := lead("first")
+	defer stop()
+	must(t, g.SetAccess(first, "doc", everyone))
+	// Its lease runs out while it is stopped.
+	must(t, s.client.Del(t.Context(), s.o.Prefix+":sources").Err())
+	second, stop := lead("second")
+	defer stop()
+	must(t, g.SetAccess(second, "doc", acl.NewList(acl.Group("it"))))
+	if err := g.SetAccess(first, "doc", everyone); !errors.Is(err, retrieval.ErrFenced) {
+		t.Errorf("opening it to all gives %v", err)
+	}
+	if err := s.Fence(first, g.manifest.Name, "doc", "token"); !errors.Is(err, retrieval.ErrFenced) {
+		t.Errorf("giving it away gives %v", err)
+	}
+	docs, err := again(t, g).Documents(t.Context(), system.Grant())
+	if err != nil || len(docs) != 1 || docs[0].Access.String() != "group:it" {
+		t.Errorf("in force is %v, %v", docs, err)
 	}
 }

@@ -62,7 +62,7 @@ func (g *Generation) current(ctx context.Context) (*state, error) {
 	if s := g.seen.Load(); s != nil {
 		return s, nil
 	}
-	return g.fetch(ctx)
+	return g.fetchAfter(ctx, nil)
 }
 
 // look is the state that the generation is in now.
@@ -82,7 +82,7 @@ func (g *Generation) follow(ctx context.Context, s *state, version string, log [
 	}
 	news, at, ok := gather(s, version, log)
 	if !ok {
-		return g.fetch(ctx)
+		return g.fetchAfter(ctx, s)
 	}
 	g.following.Lock()
 	defer g.following.Unlock()
@@ -128,6 +128,21 @@ func (g *Generation) tell(ctx context.Context, p redis.Pipeliner, pub string) {
 
 // logged is how many entries the log keeps, the same as in the scripts.
 const logged = 1000
+
+// fetchAfter reads the whole state where s is the last that was seen. Of many
+// who need it one reads.
+func (g *Generation) fetchAfter(ctx context.Context, s *state) (*state, error) {
+	select {
+	case g.reading <- struct{}{}:
+		defer func() { <-g.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if now := g.seen.Load(); now != s {
+		return now, nil
+	}
+	return g.fetch(ctx)
+}
 
 // fetch reads the whole state in one transaction.
 func (g *Generation) fetch(ctx context.Context) (*state, error) {

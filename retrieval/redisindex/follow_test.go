@@ -1,6 +1,7 @@
 package redisindex
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
@@ -15,6 +17,7 @@ import (
 	"footnote/acl/system"
 	"footnote/retrieval"
 	"footnote/retrieval/indextest"
+	"footnote/retrieval/redisindex/redistest"
 )
 
 // plainly is a state without its numbers, which depend on what this process
@@ -79,8 +82,32 @@ type followed struct {
 	t       *testing.T
 	g       *Generation
 	readers []*Generation
+	late    *late
 	backup  saved
 	n       int
+}
+
+// late is a client to which something happens between looking and asking.
+type late struct {
+	client  redis.UniversalClient
+	reader  *Generation
+	happens func() // once, before the next query
+	queries int
+}
+
+func newLate(t *testing.T, s *Store) *late {
+	l := &late{client: openAt(t, redistest.URL(t), Options{Prefix: s.o.Prefix}).client}
+	l.client.AddHook(hook{pipeline: func(cmds []redis.Cmder) {
+		if !slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return strings.EqualFold(c.Name(), "ft.search") }) {
+			return
+		}
+		l.queries++
+		if do := l.happens; do != nil {
+			l.happens = nil
+			do()
+		}
+	}})
+	return l
 }
 
 func (w *followed) change(t *rapid.T) {
@@ -149,13 +176,35 @@ func (w *followed) check(t *rapid.T) {
 	}
 }
 
+// checkLate searches while something happens between the look and the question.
+// What is found is what is there afterwards.
+func (w *followed) checkLate(t *rapid.T) {
+	words := rapid.SampledFrom([]string{"key", "door", "key door", "lock key"}).Draw(t, "words")
+	grant := rapid.SampledFrom(onlookers).Draw(t, "onlooker")
+	q := retrieval.Query{Terms: strings.Fields(words), Vector: indextest.Vector(30), Depth: rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "depth"), Count: []string{"key", "lock"}}
+	w.late.happens = func() { w.change(t) }
+	got, err := w.late.reader.Search(w.t.Context(), grant, q)
+	must(w.t, err)
+	if w.late.happens != nil { // nothing was admitted, so nothing was asked
+		w.late.happens = nil
+		return
+	}
+	want, err := anew(w.g).Search(w.t.Context(), grant, q)
+	must(w.t, err)
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("a late change (-found afterwards +found):\n%s", d)
+	}
+}
+
 // TestFollowing: whatever happened, who followed knows what a process that
 // reads all of it knows, and finds the same.
 func TestFollowing(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Options{})
+	late := newLate(t, s)
 	rapid.Check(t, func(r *rapid.T) {
-		w := &followed{t: t, g: create(t, s)}
+		w := &followed{t: t, g: create(t, s), late: late}
+		late.reader = newGeneration(late.client, s.o, w.g.manifest)
 		for range 3 {
 			w.readers = append(w.readers, anew(w.g))
 		}
@@ -164,8 +213,73 @@ func TestFollowing(t *testing.T) {
 				w.change(r)
 			}
 			w.check(r)
+			w.checkLate(r)
 		}
 	})
+}
+
+// TestLosingIsNoReasonToAskAgain: what changes between the look and the question
+// has the vectors compared again only if more may be seen by it.
+func TestLosingIsNoReasonToAskAgain(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Options{})
+	for name, c := range map[string]struct {
+		happens func(g *Generation) error
+		queries int
+		sees    string // documents
+	}{
+		"nothing": {func(*Generation) error { return nil }, 1, "a b c"},
+		"a publication is written": {func(g *Generation) error {
+			p := indextest.Publication("d", "r1", everyone, "key")
+			_, err := g.stage(t.Context(), p, newRecord(p).pub)
+			return err
+		}, 1, "a b c"},
+		"a document is removed": {func(g *Generation) error { return g.Remove(t.Context(), "b") }, 1, "a c"},
+		"a document nobody here sees": {func(g *Generation) error {
+			return g.Publish(t.Context(), indextest.Publication("hr", "r2", acl.NewList("group:hr"), "key"))
+		}, 2, "a b c"},
+		"a document is published": {func(g *Generation) error {
+			return g.Publish(t.Context(), indextest.Publication("d", "r1", everyone, "key"))
+		}, 2, "a b c d"},
+		"a document is opened": {func(g *Generation) error { return g.SetAccess(t.Context(), "hr", everyone) }, 2, "a b c hr"},
+		"a document is closed": {func(g *Generation) error { return g.SetAccess(t.Context(), "a", acl.NewList("group:hr")) }, 2, "b c"},
+		"a document is closed and opened again, which its tags do not say yet": {func(g *Generation) error {
+			err := g.SetAccess(t.Context(), "a", acl.NewList("group:hr"))
+			old, err2 := g.record(t.Context(), "a")
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
+			next := *old
+			next.list = everyone
+			_, err = g.swap(t.Context(), "", "a", old, &next)
+			return err
+		}, 2, "a b c"},
+		"all are removed": {func(g *Generation) error {
+			return errors.Join(g.Remove(t.Context(), "a"), g.Remove(t.Context(), "b"), g.Remove(t.Context(), "c"))
+		}, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := create(t, s)
+			for _, id := range []string{"a", "b", "c"} {
+				publish(t, g, id, "r1", everyone, "key "+id)
+			}
+			publish(t, g, "hr", "r1", acl.NewList("group:hr"), "key")
+			l := newLate(t, s)
+			reader := newGeneration(l.client, g.o, g.manifest)
+			find(t, reader, member(), "key")
+			l.queries, l.happens = 0, func() { must(t, c.happens(g)) }
+			found := find(t, reader, member(), "key")
+			var sees []string
+			for _, h := range found.Lexical {
+				sees = append(sees, string(h.ID.Document))
+			}
+			slices.Sort(sees)
+			if got := strings.Join(sees, " "); got != c.sees || l.queries != c.queries || len(found.Dense) != len(sees) || found.Chunks != len(sees) || found.Holding["key"] != len(sees) {
+				t.Errorf("%d queries find %+v; want %d and %q", l.queries, found, c.queries, c.sees)
+			}
+		})
+	}
 }
 
 // TestFollowingReadsNothingElse: a process that follows does not read the

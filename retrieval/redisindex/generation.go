@@ -30,12 +30,13 @@ type Generation struct {
 	lists lists
 	views views
 
-	following sync.Mutex // whoever changes seen
+	reading   chan struct{} // holds one who reads the state whole
+	following sync.Mutex    // of who changes seen
 	numbered  int
 }
 
 func newGeneration(client redis.UniversalClient, o Options, m retrieval.Manifest) *Generation {
-	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}, views: views{known: map[string]*view{}}}
+	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}, views: views{known: map[string]*view{}}, reading: make(chan struct{}, 1)}
 }
 
 // Manifest says what made the generation.

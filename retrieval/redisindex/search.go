@@ -66,20 +66,17 @@ type search struct {
 }
 
 func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
-	var ok bool
-	if s.filter, ok = newFilter(s.grant, s.state); !ok {
+	if !s.move(s.state) {
 		// SECURITY: no principals, no query.
 		c.Missing = distinct(s.query.Terms)
 		return c, ctx.Err()
 	}
-	s.view = s.views.of(s.state, s.grant)
-	c.Chunks = s.view.chunks
-	depth := min(max(s.query.Depth, 0), s.view.chunks)
-	near := &nearest{depth: depth, asked: depth + margin}
+	near := &nearest{asked: s.depth() + margin}
 	if err := s.ask(ctx, near); err != nil {
 		return c, err
 	}
-	c.Holding = s.holding()
+	depth := s.depth()
+	near.depth, c.Chunks, c.Holding = depth, s.view.chunks, s.holding()
 	if c.Dense, err = near.hits(ctx, s); err != nil {
 		return c, err
 	}
@@ -95,12 +92,23 @@ func (s *search) run(ctx context.Context) (c retrieval.Candidates, err error) {
 	return c, err
 }
 
+// move takes the search to a state. It reports false where nothing can be
+// admitted.
+func (s *search) move(to *state) (ok bool) {
+	s.state, s.view = to, s.views.of(to, s.grant)
+	s.filter, ok = newFilter(s.grant, to)
+	return ok
+}
+
+func (s *search) depth() int { return min(max(s.query.Depth, 0), s.view.chunks) }
+
 // ask sends both legs in one transaction: the vector, and for the terms what
-// is not known of them in this version.
+// is not known of them in this version. If the generation has only lost what it
+// had meanwhile, the answer is one of the later version.
 func (s *search) ask(ctx context.Context, near *nearest) error {
 	s.terms = map[string]*list{}
 	var fetches []*fetch
-	err := s.pin(ctx, func(p redis.Pipeliner) {
+	now, err := s.pinned(ctx, s.state, func(p redis.Pipeliner) {
 		for _, t := range distinct(slices.Concat(s.query.Terms, s.query.Count)) {
 			if f := s.fetchTerm(ctx, p, t); f != nil {
 				fetches = append(fetches, f)
@@ -108,6 +116,9 @@ func (s *search) ask(ctx context.Context, near *nearest) error {
 		}
 		near.ask(ctx, s, p)
 	})
+	if err == nil && now.version != s.state.version && !(s.state.covers(now) && s.move(now)) {
+		err = errMoved
+	}
 	if err != nil {
 		return err
 	}
@@ -243,7 +254,7 @@ type nearest struct {
 }
 
 func (n *nearest) ask(ctx context.Context, s *search, p redis.Pipeliner) {
-	if s.query.Vector == nil || n.depth == 0 {
+	if s.query.Vector == nil || n.asked == margin {
 		return
 	}
 	o := s.options(n.asked)
@@ -269,7 +280,7 @@ func (n *nearest) hits(ctx context.Context, s *search) ([]retrieval.DenseHit, er
 		})
 		best := places[:min(n.depth, len(places))]
 		whole := len(n.cmd.Val().Docs) < n.asked
-		if whole || len(best) == n.depth && n.known[best[n.depth-1]]+slack < last {
+		if whole || len(best) == n.depth && (n.depth == 0 || n.known[best[n.depth-1]]+slack < last) {
 			return n.keep(s, best), nil
 		}
 		n.asked *= 4

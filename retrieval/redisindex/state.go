@@ -100,6 +100,25 @@ func (s *state) since(doc int) (pubs []string) {
 	return pubs
 }
 
+// covers reports that whatever a later state admits this one admits, too, and by
+// the same clauses of a filter.
+func (s *state) covers(later *state) bool {
+	if s.table != later.table {
+		return false
+	}
+	for n, list := range later.force {
+		if list != gone && (n >= len(s.force) || s.force[n] != list) {
+			return false
+		}
+	}
+	for pub, o := range later.overlay {
+		if was, ok := s.overlay[pub]; !o.hidden && (!ok || was.hidden || !was.list.Equal(o.list)) {
+			return false
+		}
+	}
+	return true
+}
+
 // said is what became of publications: their overlay and their entry in the
 // directory, "" none. Both are as the server has them.
 type said struct{ overlay, directory map[string]string }

@@ -32,7 +32,7 @@ func NewReplicated(t testing.TB, args ...string) *Replicated {
 	_, port, _ := net.SplitHostPort(r.Master.Address)
 	r.Replica = New(t, t.TempDir(), append(args, "--replicaof", "127.0.0.1 "+port)...)
 	for range 3 {
-		r.Sentinels = append(r.Sentinels, newSentinel(t, port))
+		r.Sentinels = append(r.Sentinels, NewSentinel(t, r.Master.Address))
 	}
 	Await(t, func() string {
 		for _, s := range r.Sentinels {
@@ -80,9 +80,9 @@ func Await(t testing.TB, amiss func() string) {
 	}
 }
 
-// newSentinel starts a Sentinel that looks after the master at the port. Two of
-// them must agree that it is gone.
-func newSentinel(t testing.TB, master string) *Server {
+// NewSentinel starts a Sentinel that looks after the master at the address
+// (host:port). Two of them must agree that it is gone.
+func NewSentinel(t testing.TB, master string) *Server {
 	t.Helper()
 	bin, err := files()
 	if err != nil {
@@ -94,8 +94,8 @@ func newSentinel(t testing.TB, master string) *Server {
 	}
 	s := &Server{Address: "127.0.0.1:" + port, Dir: t.TempDir()}
 	conf := filepath.Join(s.Dir, "sentinel.conf")
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %[2]s 600\nsentinel failover-timeout %[2]s 6000\n",
-		port, MasterName, master)
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor %s %s 2\nsentinel down-after-milliseconds %[2]s 600\nsentinel failover-timeout %[2]s 6000\n",
+		port, MasterName, strings.Replace(master, ":", " ", 1))
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
