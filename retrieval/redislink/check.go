@@ -66,7 +66,7 @@ func (l *Link) Usable(ctx context.Context) error {
 	}
 	if remedy(err) == "" {
 		if do := l.mismatch(ctx); do != "" {
-			return fmt.Errorf("%s: %v: %s", doing, err, do) // not what waiting mends
+			return fmt.Errorf("%s: %s: %s", doing, err.Error(), do) // its kind would say that waiting mends it
 		}
 	}
 	return Failed(doing, err)

@@ -201,19 +201,27 @@ type hook struct {
 	deadline time.Duration
 }
 
-// DialHook keeps a Sentinel's "there is no such master" from looking like "there
-// is no such key".
+// DialHook tells what Sentinels say from what the server does: their "there is
+// no such master" must not look like "there is no such key".
 func (h hook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := next(ctx, network, address)
-		if errors.Is(err, redis.Nil) {
+		switch {
+		case errors.Is(err, redis.Nil):
 			err = errNoMaster
+		case err != nil && strings.Contains(err.Error(), "all sentinels"):
+			err = sentinelError{err}
 		}
 		return c, err
 	}
 }
 
 var errNoMaster = errors.New("the Sentinels know no master of this name")
+
+// sentinelError is what the Sentinels say, or why none can be asked.
+type sentinelError struct{ error }
+
+func (e sentinelError) Unwrap() error { return e.error }
 
 // ProcessHook is for single commands.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

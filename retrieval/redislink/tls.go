@@ -107,6 +107,9 @@ func remedy(err error) string {
 	if !ok {
 		return ""
 	}
+	if _, ok := errors.AsType[sentinelError](err); ok {
+		return "check FOOTNOTE_REDIS_SENTINEL_USERNAME and FOOTNOTE_REDIS_SENTINEL_PASSWORD"
+	}
 	for _, a := range answers {
 		if strings.HasPrefix(answer.Error(), a.says) {
 			return a.do
