@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -218,6 +219,102 @@ func TestFollowing(t *testing.T) {
 		s.set(at(1), "")
 		time.Sleep(11 * time.Minute)
 		wants(t, "a deleted first message whose replies are still there", k, map[string]string{})
+	})
+}
+
+// shared is what two followers have in common; turn says whose it is to read.
+type shared struct {
+	*sync.Mutex
+
+	noted map[string]string
+	count *int
+	turn  chan struct{} // closed when it is this one's
+	end   context.CancelFunc
+}
+
+func (s *shared) Lead(ctx context.Context, work func(context.Context) error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.turn:
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.Lock()
+	s.end = cancel
+	s.Unlock()
+	return work(ctx)
+}
+
+func (s *shared) Note(_ context.Context, root string) error {
+	s.Lock()
+	defer s.Unlock()
+	*s.count++
+	s.noted[root] = fmt.Sprint(*s.count)
+	return nil
+}
+
+func (s *shared) Noted(context.Context) (map[string]string, error) {
+	s.Lock()
+	defer s.Unlock()
+	return maps.Clone(s.noted), nil
+}
+
+func (s *shared) Settle(_ context.Context, root, by string) error {
+	s.Lock()
+	defer s.Unlock()
+	if s.noted[root] == by {
+		delete(s.noted, root)
+	}
+	return nil
+}
+
+// Of several followers one reads, whichever hears; the next one goes on where it
+// ended, with what was heard and not read.
+func TestSeveralFollowers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(2 * time.Hour)
+		api, k := &slack{}, shelftest.New()
+		api.all = []threads.Message{say(1, "", "U1", "One."), say(2, at(1), "U2", "Reply.")}
+		one := &shared{Mutex: new(sync.Mutex), noted: map[string]string{}, count: new(int), turn: make(chan struct{})}
+		two := &shared{Mutex: one.Mutex, noted: one.noted, count: one.count, turn: make(chan struct{})}
+		first := begin(t, api, k, func(o *threads.Options) { o.Share = one })
+		second := begin(t, api, k, func(o *threads.Options) { o.Share = two })
+		time.Sleep(time.Minute)
+		wants(t, "while it is nobody's turn", k, map[string]string{})
+		close(one.turn)
+		time.Sleep(time.Minute)
+		const ada, bob = "Ada Lim, 1 Jan 2000 00:01:\n", "Bob, 1 Jan 2000 00:02:\n"
+		wants(t, "the first reads", k, map[string]string{at(1): ada + "One.\n\n" + bob + "Reply.\n"})
+
+		api.set(at(2), "Edited.")
+		changed(t, second, at(1))
+		time.Sleep(10 * time.Second)
+		wants(t, "the second heard of an edit", k, map[string]string{at(1): ada + "One.\n\n" + bob + "Edited.\n"})
+		api.change(func() { api.all = append(api.all, say(3, "", "U1", "Three.")) })
+		changed(t, second, "")
+		time.Sleep(10 * time.Second)
+		wants(t, "the second heard of a change of the channel", k, map[string]string{at(1): ada + "One.\n\n" + bob + "Edited.\n", at(3): "Ada Lim, 1 Jan 2000 00:03:\nThree.\n"})
+		if len(one.noted) != 0 {
+			t.Errorf("still noted: %v", one.noted)
+		}
+
+		one.Lock()
+		one.end()
+		one.Unlock()
+		synctest.Wait()
+		api.set(at(2), "Edited again.")
+		changed(t, second, at(1))
+		changed(t, first, at(3))
+		time.Sleep(time.Minute)
+		wants(t, "while nobody reads", k, map[string]string{at(1): ada + "One.\n\n" + bob + "Edited.\n", at(3): "Ada Lim, 1 Jan 2000 00:03:\nThree.\n"})
+		close(two.turn)
+		time.Sleep(time.Minute)
+		wants(t, "the second reads", k, map[string]string{at(1): ada + "One.\n\n" + bob + "Edited again.\n", at(3): "Ada Lim, 1 Jan 2000 00:03:\nThree.\n"})
+		if len(one.noted) != 0 {
+			t.Errorf("still noted at last: %v", one.noted)
+		}
 	})
 }
 
