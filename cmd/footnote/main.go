@@ -1,5 +1,6 @@
 // Command footnote answers questions from an organisation's own documents, in
-// a terminal: every sentence with a numbered footnote, or an honest refusal.
+// Slack, in Discord and in a terminal: every sentence with a numbered footnote,
+// or an honest refusal.
 //
 // This file is the edge to the system: streams, environment, signals. The
 // commands live in cmd/internal/command.
