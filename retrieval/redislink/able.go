@@ -21,6 +21,9 @@ const (
 	spareBytes = 4 << 20
 )
 
+// glance is how long a look at the memory is good for: others fill it, too.
+const glance = 50 * time.Millisecond
+
 // room is what the last look at the memory found.
 type room struct {
 	mu      sync.Mutex
@@ -32,13 +35,13 @@ type room struct {
 
 // Room says why documents must not take so many bytes of memory, "" that they
 // may: what is left is for questions, whose every step is a write. It looks
-// once a second and counts what it has promised since. A server that does not
+// every glance and counts what it has promised since. A server that does not
 // tell has room.
 func (l *Link) Room(ctx context.Context, bytes int64) string {
 	r := &l.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.Sub(r.at) > time.Second {
+	if now := time.Now(); now.Sub(r.at) > glance {
 		r.at = now
 		info, _ := l.Info(ctx, "memory").Result() // "" tells nothing
 		r.left, r.most, r.bounded = leftOf(info)

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -228,21 +227,36 @@ func (q *Queue) Forget(ctx context.Context, id retrieval.DocumentID) error {
 }
 
 // drop ends a job, only that of the token and with the worker where these are
-// given, then its fences: a worker finds either gone.
+// given: first its fences, so that who looks again after a cut finds them by the
+// job; a worker finds either gone.
 func (q *Queue) drop(ctx context.Context, id retrieval.DocumentID, token, worker string) error {
-	was, err := dropScript.Run(ctx, q.client, []string{q.stream(), q.open(), q.job(id)}, string(id), token, worker, group, q.bytes("")).StringSlice()
-	if err != nil || was[0] == "" {
+	fields, err := q.client.HMGet(ctx, q.job(id), "token", "task", "holder").Result()
+	if err != nil {
 		return err
 	}
+	mine, _ := fields[0].(string)
+	if mine != "" && (token == "" || token == mine) && (worker == "" || worker == fields[2]) {
+		if err := q.unfence(ctx, id, mine, fields[1]); err != nil {
+			return err
+		}
+		token = mine
+	}
+	return dropScript.Run(ctx, q.client, []string{q.stream(), q.open(), q.job(id)}, string(id), token, worker, group, q.bytes("")).Err()
+}
+
+// unfence ends the fences of a token in the generations of its task.
+func (q *Queue) unfence(ctx context.Context, id retrieval.DocumentID, token string, task any) error {
 	var t ingest.Task
-	if err := json.Unmarshal([]byte(was[1]), &t); err != nil {
+	text, _ := task.(string)
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return err
 	}
-	var errs []error
 	for _, g := range generations(t) {
-		errs = append(errs, q.index.Unfence(ctx, g, id, was[0]))
+		if err := q.index.Unfence(ctx, g, id, token); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Open implements ingest.Hands.

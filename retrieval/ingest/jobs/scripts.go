@@ -110,17 +110,16 @@ return 1`)
 //
 //	keys: stream, open, job
 //	args: document, token ("" any), worker ("" any, or none), group, beginning of the keys of bytes
-//	gives its token, "" if it is another's or there is none, and its task
 var dropScript = redis.NewScript(`
-local j = redis.call('HMGET', KEYS[3], 'token', 'entry', 'task', 'holder')
+local j = redis.call('HMGET', KEYS[3], 'token', 'entry', 'holder')
 if not j[1] then
   redis.call('SREM', KEYS[2], ARGV[1])
-  return {'', ''}
+  return 1
 end
-if ARGV[2] ~= '' and ARGV[2] ~= j[1] then return {'', ''} end
-if ARGV[3] ~= '' and ARGV[3] ~= j[4] then return {'', ''} end
+if ARGV[2] ~= '' and ARGV[2] ~= j[1] then return 0 end
+if ARGV[3] ~= '' and ARGV[3] ~= j[3] then return 0 end
 redis.call('XACK', KEYS[1], ARGV[4], j[2])
 redis.call('XDEL', KEYS[1], j[2])
 redis.call('UNLINK', KEYS[3], ARGV[5] .. j[1])
 redis.call('SREM', KEYS[2], ARGV[1])
-return {j[1], j[3]}`)
+return 1`)

@@ -285,7 +285,7 @@ func (b *bounded) Publish(ctx context.Context, p retrieval.Publication) error {
 func size(p retrieval.Publication) int64 {
 	n := 4 * len(p.Document.Canonical)
 	for _, c := range p.Chunks {
-		n += 8*len(c.Vector) + 2048 + len(c.States)
+		n += 8*len(c.Vector) + 4096 + len(c.States)
 	}
 	return int64(n)
 }
