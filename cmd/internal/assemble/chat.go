@@ -102,10 +102,10 @@ func (in *Ingester) guard(log *slog.Logger) error {
 			return err
 		}
 	}
+	if err := inbox.EnforceAll(context.Background(), in.Store, in.boxes()...); err != nil {
+		return err
+	}
 	for _, b := range in.boxes() {
-		if err := b.EnforceAll(context.Background(), in.Store); err != nil {
-			return err
-		}
 		if n := len(b.Damaged()); n > 0 {
 			log.Error("stored documents were damaged and set aside: their senders must send them again", "inbox", b.Root(), "documents", n)
 		}
@@ -123,11 +123,8 @@ func (in *Ingester) forsake(ctx context.Context) error {
 		if err := clearOut(ctx, b); err != nil {
 			return err
 		}
-		if err := b.EnforceAll(ctx, in.Store); err != nil {
-			return err
-		}
 	}
-	return nil
+	return inbox.EnforceAll(ctx, in.Store, in.chat.forsaken...)
 }
 
 // clearOut drops all documents of an inbox.

@@ -176,38 +176,48 @@ func inForce(rec catalog.Record, d retrieval.DocumentInfo, all map[string]Entry,
 	return both(d.Access, e.List())
 }
 
-// EnforceAll does so for all documents of this inbox in the current generation:
+// EnforceAll does so for all documents of the inboxes in the current generation:
 // before anybody is answered after a start.
 //
 // SECURITY: it sees all documents; nothing here reaches an asker.
-func (b *Inbox) EnforceAll(ctx context.Context, s retrieval.Store) error {
+func EnforceAll(ctx context.Context, s retrieval.Store, boxes ...*Inbox) error {
+	if len(boxes) == 0 {
+		return nil
+	}
 	g, err := s.Open(ctx, "")
 	if errors.Is(err, retrieval.ErrNoIndex) || errors.Is(err, retrieval.ErrCorrupt) || errors.Is(err, retrieval.ErrFormat) {
 		return nil // nobody is answered from it either
 	}
-	if err != nil {
-		return fmt.Errorf("enforcing the inbox: %w", err)
-	}
-	infos, err := g.Documents(ctx, system.Grant())
-	var others []retrieval.DocumentInfo // than the inbox says
+	var infos []retrieval.DocumentInfo
 	if err == nil {
-		err = b.keep.View(ctx, func(t *Table) {
-			for _, d := range infos {
-				if id, ours := b.IDOf(d.Path); ours && !inForce(catalog.Record{}, d, t.entries, id).Equal(d.Access) {
-					others = append(others, d)
-				}
-			}
-		})
+		infos, err = g.Documents(ctx, system.Grant())
 	}
+	for _, b := range boxes {
+		if err == nil {
+			err = b.enforceAll(ctx, g, infos)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("enforcing the inboxes: %w", err)
+	}
+	return nil
+}
+
+func (b *Inbox) enforceAll(ctx context.Context, g retrieval.Generation, infos []retrieval.DocumentInfo) error {
+	var others []retrieval.DocumentInfo // than the inbox says
+	err := b.keep.View(ctx, func(t *Table) {
+		for _, d := range infos {
+			if id, ours := b.IDOf(d.Path); ours && !inForce(catalog.Record{}, d, t.entries, id).Equal(d.Access) {
+				others = append(others, d)
+			}
+		}
+	})
 	for _, d := range others {
 		if err == nil {
 			_, err = b.enforce(ctx, g, catalog.Record{}, d, "")
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("enforcing the inbox: %w", err)
-	}
-	return nil
+	return err
 }
 
 // each calls do with every generation that can be opened.

@@ -382,7 +382,7 @@ func enforceAllAfterAStart(t *testing.T, open OpenIndex) {
 	must(t, w.box.Delete(t.Context(), "gone", inbox.Condition{}))
 	_, _, err := w.box.Put(t.Context(), inbox.Meta{ID: "narrower", Name: "a.md", Access: []string{"group:hr"}}, strings.NewReader("Text two."), inbox.Condition{})
 	must(t, err)
-	must(t, w.box.EnforceAll(t.Context(), w.store))
+	must(t, inbox.EnforceAll(t.Context(), w.store, w.box))
 	w.wants("after the start", map[string]string{"push:/narrower": "group:hr: Text two.", "push:/same": "everyone: Text three."})
 	w.ingest()
 }
