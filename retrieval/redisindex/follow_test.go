@@ -1,11 +1,13 @@
 package redisindex
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -280,6 +282,81 @@ func TestLosingIsNoReasonToAskAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManyFollowTogether: searches of one process, which share what they know,
+// each see whole documents while others change them.
+func TestManyFollowTogether(t *testing.T) {
+	t.Parallel()
+	g := create(t, openStore(t, Options{}))
+	sizes := []string{"shared", "shared two", "shared three of it"}
+	write := func(n int) error {
+		id, size := fmt.Sprint("d", n%4), n%len(sizes)+1
+		switch n % 7 {
+		case 3:
+			return g.Remove(context.Background(), retrieval.DocumentID(id))
+		case 5:
+			if err := g.SetAccess(context.Background(), retrieval.DocumentID(id), acl.NewList(acl.Group("hr"), acl.Principal(fmt.Sprint("group:", n)))); !errors.Is(err, retrieval.ErrNotFound) {
+				return err
+			}
+		}
+		return g.Publish(context.Background(), indextest.Publication(id, fmt.Sprint(size), everyone, sizes[:size]...))
+	}
+	reader := again(t, g)
+	ctx, stop := context.WithCancel(t.Context())
+	var searchers, writers sync.WaitGroup
+	for i, grant := range []acl.Grant{system.Grant(), member(), member("hr"), member()} {
+		searchers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				q := retrieval.Query{Terms: []string{"shared"}, Depth: 1000, Count: []string{"shared"}}
+				if (n+i)%3 > 0 {
+					q.Vector = indextest.Vector(30)
+				}
+				c, err := reader.Search(context.Background(), grant, q)
+				if err == nil {
+					err = seesWhole(c, q.Vector != nil)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		writers.Go(func() {
+			for n := w; n < 160; n += 2 {
+				if err := write(n); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	stop()
+	searchers.Wait()
+}
+
+// seesWhole reports what is wrong with hits of documents whose revisions say
+// their number of chunks.
+func seesWhole(c retrieval.Candidates, dense bool) error {
+	lexical, near := map[string]int{}, map[string]int{}
+	for _, h := range c.Lexical {
+		lexical[string(h.ID.Document)+"@"+string(h.ID.Revision)]++
+	}
+	for _, h := range c.Dense {
+		near[string(h.ID.Document)+"@"+string(h.ID.Revision)]++
+	}
+	for name, n := range lexical {
+		if !strings.HasSuffix(name, fmt.Sprint("@", n)) {
+			return fmt.Errorf("%s is seen with %d chunks", name, n)
+		}
+	}
+	if dense && !maps.Equal(lexical, near) || c.Chunks != len(c.Lexical) || c.Holding["shared"] != len(c.Lexical) {
+		return fmt.Errorf("of %d chunks %d hold the word; by words %v, by vectors %v", c.Chunks, c.Holding["shared"], lexical, near)
+	}
+	return nil
 }
 
 // TestFollowingReadsNothingElse: a process that follows does not read the
