@@ -69,7 +69,7 @@ func (x *stormy) edit() (stop func()) {
 				break
 			}
 			if time.Now().After(end) {
-				x.Fatalf("the last revisions %v are not in force: %v, %v", want, seen, err)
+				x.Fatalf("the last revisions %v are not in force: %v, %v\n%s", want, seen, err, x.workers[0].log())
 			}
 		}
 		x.Logf("%d revisions written, %d looks at the index", last, looks)
