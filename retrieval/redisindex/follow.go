@@ -156,6 +156,11 @@ func (g *Generation) fetch(ctx context.Context) (*state, error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
+	if version.Val() == "" { // nothing was ever written, or all is lost
+		if err := g.indexed(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, err)
+		}
+	}
 	g.following.Lock()
 	defer g.following.Unlock()
 	s := g.seen.Load()

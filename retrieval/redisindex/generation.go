@@ -39,6 +39,15 @@ func newGeneration(client redis.UniversalClient, o Options, m retrieval.Manifest
 	return &Generation{client: client, o: o, manifest: m, keys: newKeys(o.Prefix, m.Name), names: names{known: map[string]name{}}, lists: lists{known: map[string]*list{}}, views: views{known: map[string]*view{}}, reading: make(chan struct{}, 1)}
 }
 
+// indexed is nil where the server has the generation's index.
+func (g *Generation) indexed(ctx context.Context) error {
+	_, err := g.client.FTInfo(ctx, g.keys.index).Result()
+	if noIndex(err) {
+		return fmt.Errorf("%w: its index is gone; restore the Redis from a backup, or %s", retrieval.ErrCorrupt, rebuild)
+	}
+	return err
+}
+
 // Manifest says what made the generation.
 func (g *Generation) Manifest() retrieval.Manifest { return g.manifest }
 

@@ -238,6 +238,26 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
+// TestServerLostAll: a server that was emptied, or came back without its data,
+// is not one without hits.
+func TestServerLostAll(t *testing.T) {
+	t.Parallel()
+	redistest.URL(t) // says what is missing
+	server := redistest.New(t, t.TempDir())
+	g := create(t, openAt(t, "redis://"+server.Address, Options{}))
+	fresh := anew(g)
+	publish(t, g, "doc", "r1", everyone, "key")
+	find(t, g, member(), "key")
+	must(t, g.client.FlushAll(t.Context()).Err())
+	for what, g := range map[string]*Generation{"a process that knew it": g, "one that did not": fresh} {
+		for _, q := range []retrieval.Query{{Terms: []string{"key"}, Depth: 3}, {Vector: indextest.Vector(1), Depth: 3}} {
+			if c, err := g.Search(t.Context(), member(), q); !errors.Is(err, retrieval.ErrCorrupt) || !strings.Contains(err.Error(), "restore the Redis") {
+				t.Errorf("%s finds %+v, %v", what, c, err)
+			}
+		}
+	}
+}
+
 // TestServerLoading: while a server that was started again reads its data,
 // searches and changes wait or fail as unavailable; the first answer is whole.
 func TestServerLoading(t *testing.T) {

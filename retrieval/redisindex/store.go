@@ -219,9 +219,7 @@ func (s *Store) load(ctx context.Context, name string) (*Generation, error) {
 		return nil, err
 	}
 	g = newGeneration(s.client, s.o, m)
-	if _, err := s.client.FTInfo(ctx, g.keys.index).Result(); noIndex(err) {
-		return nil, fmt.Errorf("opening generation %s: %w: its index is gone; restore the Redis from a backup, or %s", name, retrieval.ErrCorrupt, rebuild)
-	} else if err != nil {
+	if err := g.indexed(ctx); err != nil {
 		return nil, failed(ctx, "opening generation "+name, err)
 	}
 	s.mu.Lock()
