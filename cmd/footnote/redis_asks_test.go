@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -156,6 +158,34 @@ func (b *both) acts() []act {
 	}
 }
 
+// storm has many people ask while nothing can be done for them: once that is
+// known, what is sent to the Redis does not grow with their number.
+func (b *both) storm() {
+	b.Helper()
+	var commands atomic.Int64
+	b.proxy.Point(counting(b.T, "LOADING Redis is loading the dataset in memory", &commands))
+	const askers = 100
+	for _, known := range []bool{false, true} {
+		before, start := commands.Load(), time.Now()
+		var all []func() bool
+		for range askers {
+			all = append(all, acked(b.slack.Slash("U0ADA", "C0GENERAL", "/ask", leave), bot.UnavailableText))
+		}
+		patient(b.T, "a word for each", b.slack.Wait, func() bool {
+			return !slices.ContainsFunc(all, func(told func() bool) bool { return !told() })
+		})
+		took, sent := time.Since(start), commands.Load()-before
+		b.Logf("%d people told in %v, with %d commands to the Redis", askers, took.Round(time.Millisecond), sent)
+		// Each of two links tries every half second, with the greetings of a few connections.
+		if most := int64(60 * (1 + took.Seconds())); known && sent > most {
+			b.Errorf("%d commands were sent in %v, want at most %d", sent, took, most)
+		}
+	}
+	b.proxy.Point(b.server.Address)
+	b.serve.ready(http.StatusOK)
+	asks(b.T, b.slack, "U0BOB")
+}
+
 // button is the id of the button for a purpose.
 func button(m discordtest.Message, what string) string {
 	for _, id := range regexp.MustCompile(`"custom_id":"([^"]+)"`).FindAllSubmatch(m.Components, -1) {
@@ -205,6 +235,7 @@ func TestRedis_EverythingWhileAway(t *testing.T) {
 		b.serve.ready(http.StatusOK)
 		asks(t, b.slack, "U0BOB")
 	}
+	b.storm()
 	if err := b.serve.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("told to stop it ended with %v:\n%s", err, b.serve.log())
 	}

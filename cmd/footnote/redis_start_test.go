@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -16,6 +17,12 @@ import (
 // saying is a server that answers every command with the same words, as one that
 // loads its data does.
 func saying(t *testing.T, words string) (address string) {
+	t.Helper()
+	return counting(t, words, new(atomic.Int64))
+}
+
+// counting is such a server that counts the commands.
+func counting(t *testing.T, words string, commands *atomic.Int64) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,6 +39,7 @@ func saying(t *testing.T, words string) (address string) {
 				defer c.Close()
 				for in := bufio.NewScanner(c); in.Scan(); {
 					if strings.HasPrefix(in.Text(), "*") { // a command begins
+						commands.Add(1)
 						if _, err := c.Write([]byte("-" + words + "\r\n")); err != nil {
 							return
 						}

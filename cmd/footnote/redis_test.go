@@ -130,6 +130,12 @@ func TestRedis_Unwell(t *testing.T) {
 	asks(t, s, "U0ADA")
 
 	told := 0
+	says := func(words string) (func(), func()) {
+		other := saying(t, words)
+		return func() { r.proxy.Point(other) }, func() { r.proxy.Point(r.server.Address) }
+	}
+	loading, loaded := says("LOADING Redis is loading the dataset in memory")
+	moved, back := says("MOVED 3999 127.0.0.1:1")
 	for _, fault := range []struct {
 		name       string
 		begin, end func()
@@ -141,6 +147,8 @@ func TestRedis_Unwell(t *testing.T) {
 		{"too slow", func() { r.proxy.Delay(5000) }, r.proxy.Heal},
 		{"memory full", func() { r.do("CONFIG", "SET", "maxmemory", "1") }, func() { r.do("CONFIG", "SET", "maxmemory", "0") }},
 		{"a replica", func() { r.do("REPLICAOF", "127.0.0.1", "1") }, func() { r.do("REPLICAOF", "NO", "ONE") }},
+		{"loading", loading, loaded},
+		{"moved", moved, back},
 	} {
 		fault.begin()
 		at := time.Now()
@@ -148,8 +156,14 @@ func TestRedis_Unwell(t *testing.T) {
 		told++
 		patient(t, fault.name+": the word that search is unavailable", s.Wait, func() bool { return unavailable(s) >= told })
 		t.Logf("%s: told after %v", fault.name, time.Since(at).Round(time.Millisecond))
+		p.ready(http.StatusServiceUnavailable)
+		if status, _ := p.get("/healthz"); status != http.StatusOK {
+			t.Errorf("%s: /healthz gives %d", fault.name, status)
+		}
 		fault.end()
+		mended := time.Now()
 		p.ready(http.StatusOK)
+		t.Logf("%s: ready %v after it was mended", fault.name, time.Since(mended).Round(time.Millisecond))
 		asks(t, s, "U0BOB")
 		if n := unavailable(s); n != told {
 			t.Errorf("%s: told %d times in all, want %d", fault.name, n, told)
