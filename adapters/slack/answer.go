@@ -57,10 +57,15 @@ func (a *Adapter) Answer(ctx context.Context, t *desk.Task) (desk.Result, error)
 	if q.Kind == kindFile {
 		return a.takeFile(ctx, t, q)
 	}
+	q.key = t.Key
 	if t.Ambiguous {
 		if r, done := a.resume(ctx, t, q); done {
 			return r, nil
 		}
+	}
+	if t.Attempt > 1 && a.told(ctx, q) {
+		a.unmark(t.Key, q, true)
+		return desk.Result{State: ledger.Failed, Reason: "told"}, nil
 	}
 	shown := a.marks.run(ctx, t.Key, q)
 	r, spoke, err := a.answer(ctx, t, q, shown)
@@ -296,6 +301,7 @@ func (a *Adapter) Interrupted(ctx context.Context, d ledger.Delivery, trouble de
 		go a.interruptedLater(d, trouble)
 		return
 	}
+	q.key = d.Key
 	a.marks.settle(ctx, d.Key)
 	spoke := false
 	var ref posted

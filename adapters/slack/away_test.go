@@ -10,7 +10,9 @@ import (
 
 	"footnote/adapters/slack"
 	"footnote/adapters/slack/slacktest"
+	"footnote/bot/generate"
 	"footnote/bot/ledger"
+	"footnote/bot/ledger/ledgertest"
 	"footnote/retrieval"
 )
 
@@ -137,4 +139,87 @@ func TestFollowUpWhileTheLedgerIsAway(t *testing.T) {
 	ledger.gone.Store(false)
 	s.Eventually("a second answer", func() bool { return answers(s.Thread("C0GENERAL", q.TS)) == 2 })
 	p.quiet()
+}
+
+// wordsTo counts what the person of a question in a direct message is told of it.
+func wordsTo(s *slacktest.Server, q msg) (n int) {
+	for _, m := range s.Thread(q.Channel, q.TS) {
+		if m.BotID == "B0BOT" && !m.Deleted {
+			n++
+		}
+	}
+	return n
+}
+
+// Two replicas that both find the ledger away, and both get a direct message, tell
+// its person once.
+func TestReplicasTellOnceThatTheLedgerIsAway(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]slacktest.Fault{
+		"both say it":                     {Route: "none"},
+		"and Slack does not confirm that": {Route: "chat.postMessage", Calls: slacktest.First(3), ResetAfter: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := historyScopes(fresh(t))
+			s.AddFault(fault)
+			var replicas []*program
+			for range 2 {
+				p := prepare(t, s, newStore(t, handbook), func(p *program) { p.claims = &away{}; p.claims.gone.Store(true) })
+				p.run()
+				replicas = append(replicas, p)
+			}
+			s.WaitSockets(2)
+			var asked []msg
+			for range 6 {
+				asked = append(asked, s.DM("U0ADA", qHandbook, slacktest.Delivery{NewIDs: 3}))
+			}
+			s.WaitSettled()
+			for _, p := range replicas {
+				if p.desk.Health().Platforms["slack"].Received == 0 {
+					t.Error("a replica got nothing: the test shows nothing")
+				}
+			}
+			s.Eventually("a word on each", func() bool {
+				for _, q := range asked {
+					if wordsTo(s, q) != 1 {
+						return nudge(s)
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// Whoever was told that search is away, by a process that ended before it could
+// note that, is not answered besides.
+func TestToldByAProcessThatEnded(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(*slacktest.Server) msg{
+		"in a channel":        func(s *slacktest.Server) msg { return s.Mention("U0ADA", "C0GENERAL", qHandbook) },
+		"in a direct message": func(s *slacktest.Server) msg { return s.DM("U0ADA", qHandbook) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := historyScopes(fresh(t))
+			p := prepare(t, s, newStore(t, handbook), drafting(func(context.Context, generate.Request) (generate.Draft, error) {
+				return generate.Draft{}, fmt.Errorf("%w: no route", retrieval.ErrUnavailable)
+			}))
+			p.life = ledgertest.NewLife("before failed")
+			p.run()
+			p.connected()
+			q := ask(s)
+			<-p.life.Ended()
+			p.halt()
+			s.WaitSockets(0)
+			p.life, p.draft = nil, verbatim
+			p.run()
+			p.connected()
+			p.done()
+			if n := wordsTo(s, q); n != 1 || answers(s.Thread(q.Channel, q.TS)) != 0 {
+				t.Errorf("%d words, %d of them answers", n, answers(s.Thread(q.Channel, q.TS)))
+			}
+		})
+	}
 }

@@ -174,7 +174,7 @@ var fates = map[string]string{
 	"stale": "it reached me too late", "busy": "too many questions were waiting", "busy_room": "too many questions were waiting in that channel",
 	"busy_asker": "you had several questions waiting", "external": "people from outside are not answered", "channel_off": "I do not answer in that channel",
 	"shared_externally": "people from outside can read in that channel", "not_in_channel": "I am not a member of that channel", "channel_not_found": "I am not a member of that channel",
-	"orphaned": "its thread was deleted", "deleted": "it was deleted", "timed_out": "it took too long", "ambiguous": "I was interrupted while posting the answer",
+	"orphaned": "its thread was deleted", "deleted": "it was deleted", "timed_out": "it took too long", "ambiguous": "I was interrupted while posting the answer", "told": "it could not be answered",
 	"not_shared": "not everyone there may read its sources", "restarting": "it waits for a restart", "help": "it held no question, and I posted the help",
 	string(bot.NoMatch): "the documents did not answer it", string(bot.NotAnswered): "the documents did not answer it",
 	string(bot.EmptyQuestion): "it held no question", string(bot.TooLong): "it was too long",

@@ -452,7 +452,8 @@ func reasonCode(code string) string {
 
 // notice posts a message that is no answer. To a command it comes in place of
 // the word that the bot is looking. Unlike an answer it is posted again if Slack
-// may or may not have taken it: twice is better than never.
+// may or may not have taken it: twice is better than never, and what came twice is
+// taken away where that can be seen.
 func (a *Adapter) notice(ctx context.Context, q question, p place, m render.Message) error {
 	if p.respond != "" {
 		if err := a.respond(ctx, p.respond, m, q.Kind == kindCommand && !p.beside); err == nil {
@@ -468,13 +469,42 @@ func (a *Adapter) notice(ctx context.Context, q question, p place, m render.Mess
 		p.channel = dm
 	}
 	for try := 0; ; try++ {
-		if _, err := a.post(ctx, p.channel, p.thread, m, "", 0); !ambiguous(err) || try == noticeTries {
-			return err
+		_, err := a.post(ctx, p.channel, p.thread, m, q.word(), 0)
+		if ambiguous(err) && try < noticeTries {
+			continue
 		}
+		if err == nil || ambiguous(err) {
+			a.onlyOne(ctx, q, p)
+		}
+		return err
 	}
 }
 
 const noticeTries = 2 // besides the first
+
+// onlyOne takes all words about a question away but the first: replicas that all
+// find the ledger away cannot agree who says it, but see what has been said.
+func (a *Adapter) onlyOne(ctx context.Context, q question, p place) {
+	found, err := a.find(ctx, p.channel, p.thread, q.word())
+	if err != nil || len(found) < 2 {
+		return
+	}
+	slices.SortFunc(found, func(a, b said) int { return strings.Compare(a.ts, b.ts) })
+	for _, s := range found[1:] {
+		_ = a.takeAway(ctx, p.channel, s.ts)
+	}
+}
+
+// told reports that an earlier run, which could not note its end, told the person
+// that there is no answer.
+func (a *Adapter) told(ctx context.Context, q question) bool {
+	p := a.home(q)
+	if p.channel == "" {
+		return false
+	}
+	found, err := a.find(ctx, p.channel, p.thread, q.word())
+	return err == nil && len(found) > 0
+}
 
 // tell tells a person something that nobody else needs to see, as near to the
 // question as it can be.

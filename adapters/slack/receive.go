@@ -32,6 +32,16 @@ type question struct {
 	Respond  string    `json:"respond,omitempty"`  // response_url
 	Answer   string    `json:"answer,omitempty"`   // that a share is of
 	At       time.Time `json:"at"`
+
+	key string // of its delivery, where that is known
+}
+
+// word is the id in the metadata of a word that there is no answer, "" for none.
+func (q question) word() string {
+	if q.key == "" {
+		return ""
+	}
+	return digest("word|" + q.key)
 }
 
 // Kinds of questions.
@@ -214,6 +224,7 @@ func (a *Adapter) welcomed(q question, key string, v desk.Verdict) {
 		}
 	case desk.Duplicate:
 	default:
+		q.key = key
 		a.background(func(ctx context.Context) { a.tell(ctx, q, v.Text()) })
 	}
 }

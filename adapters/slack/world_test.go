@@ -177,6 +177,7 @@ type program struct {
 	now     func() time.Time
 	after   func(time.Duration) <-chan time.Time
 	away    *away // nil: the ledger always answers
+	claims  *away // nil: the desk's ledger always answers
 
 	life *ledgertest.Life // nil: it ends with the test
 
@@ -255,6 +256,9 @@ func (p *program) run() {
 		records = p.life.Ledger(p.ledger)
 		o.Ledger, o.Grace, o.Patience = records, 20*time.Millisecond, 20*time.Millisecond // dead, it waits for nothing
 		c.HTTP = &http.Client{Transport: p.life.Transport(&http.Transport{}, stepOf)}
+	}
+	if p.claims != nil {
+		p.claims.Store, o.Ledger = p.ledger, p.claims
 	}
 	if p.desk, err = desk.New(o); err != nil {
 		p.t.Fatal(err)
