@@ -39,14 +39,28 @@ var ErrGone = errors.New("the message is gone")
 
 const (
 	maxNotices = 10_000
+	putTime    = 10 * time.Second
 	patience   = 24 * time.Hour // after which nobody waits any more
 )
 
+// Shared keeps notices for several processes, of which one tells at a time.
+type Shared interface {
+	// Lead runs work whenever this process is the one, until ctx is done.
+	Lead(ctx context.Context, work func(context.Context) error) error
+	All(ctx context.Context) ([]Notice, error)
+	// Put keeps a notice, durably, in place of one of the same message.
+	Put(ctx context.Context, n Notice) error
+	// Swap puts now in the place of was, nothing for nil, unless another one is
+	// there.
+	Swap(ctx context.Context, was Notice, now *Notice) error
+}
+
 // Options of notices; zero values mean the defaults.
 type Options struct {
-	Every time.Duration // between looks while there are notices: 500 ms
-	Now   func() time.Time
-	Log   *slog.Logger
+	Shared Shared        // nil: the notices are this process's, in the data directory
+	Every  time.Duration // between looks while there are notices: 500 ms
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Notices keeps messages up to date with what became of documents, also after
@@ -77,6 +91,9 @@ func OpenNotices(dir string, k Keeper, o Options) (*Notices, error) {
 		file: filepath.Join(dir, File), keeper: k, o: o, wake: make(chan struct{}, 1),
 		tellers: map[string]func(context.Context, json.RawMessage, string) error{},
 	}
+	if o.Shared != nil {
+		return n, nil
+	}
 	raw, err := os.ReadFile(n.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
@@ -101,9 +118,14 @@ func (n *Notices) Handle(platform string, tell func(ctx context.Context, message
 // Await has the message told how the document stands, until that is settled. It
 // is durable when it returns; the same message again is one.
 func (n *Notices) Await(w Notice) error {
+	w.Since = n.o.Now().UTC().Truncate(time.Second)
+	if n.o.Shared != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), putTime)
+		defer cancel()
+		return n.o.Shared.Put(ctx, w)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	w.Since = n.o.Now().UTC().Truncate(time.Second)
 	all := append(slices.DeleteFunc(slices.Clone(n.all), w.is), w)
 	if extra := len(all) - maxNotices; extra > 0 {
 		all = all[extra:]
@@ -133,10 +155,17 @@ func (n *Notices) write(all []Notice) error {
 
 // Run brings messages up to date until ctx is done.
 func (n *Notices) Run(ctx context.Context) error {
+	if n.o.Shared != nil {
+		return n.o.Shared.Lead(ctx, n.run)
+	}
+	return n.run(ctx)
+}
+
+func (n *Notices) run(ctx context.Context) error {
 	for {
 		var tick <-chan time.Time
 		var timer *time.Timer
-		if n.look(ctx) > 0 {
+		if n.look(ctx) > 0 || n.o.Shared != nil { // others put some there, too
 			timer = time.NewTimer(n.o.Every)
 			tick = timer.C
 		}
@@ -161,6 +190,15 @@ func (n *Notices) Waiting() int {
 
 // look tells what there is to tell, and returns how many notices are left.
 func (n *Notices) look(ctx context.Context) int {
+	if n.o.Shared != nil {
+		found, err := n.o.Shared.All(ctx)
+		if err != nil {
+			return n.Waiting() // the next look asks again
+		}
+		n.mu.Lock()
+		n.all = found
+		n.mu.Unlock()
+	}
 	n.mu.Lock()
 	all := slices.Clone(n.all)
 	n.mu.Unlock()
@@ -182,30 +220,36 @@ func (n *Notices) tell(ctx context.Context, w Notice) {
 	text := s.Text(w.Name)
 	if tell == nil || !s.Settled || text == w.Shown {
 		if late {
-			n.settle(w, nil)
+			n.settle(ctx, w, nil)
 		}
 		return
 	}
 	switch err := tell(ctx, w.Message, text); {
 	case errors.Is(err, ErrGone):
-		n.settle(w, nil)
+		n.settle(ctx, w, nil)
 	case err != nil:
 		if late {
-			n.settle(w, nil)
+			n.settle(ctx, w, nil)
 		}
 		n.o.Log.Warn("what became of a document could not be told yet", "platform", w.Platform, "error", err)
 	case s.Retryable && !s.Published:
 		shown := w
 		shown.Shown = text
-		n.settle(w, &shown)
+		n.settle(ctx, w, &shown)
 	default:
-		n.settle(w, nil)
+		n.settle(ctx, w, nil)
 	}
 }
 
 // settle takes a notice away, or puts another in its place, unless it was
 // renewed meanwhile.
-func (n *Notices) settle(w Notice, next *Notice) {
+func (n *Notices) settle(ctx context.Context, w Notice, next *Notice) {
+	if n.o.Shared != nil {
+		if err := n.o.Shared.Swap(ctx, w, next); err != nil {
+			n.o.Log.Warn("a notice could not be settled, and is told again", "error", err)
+		}
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := slices.Clone(n.all)

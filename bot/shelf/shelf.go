@@ -14,7 +14,7 @@
 // document without an access list is not taken.
 //
 // Format: notices.json in the data directory, a JSON array of Notice, replaced
-// whole with each change and made durable.
+// whole with each change and made durable; or whatever processes share (Shared).
 //
 // It does not download anything, post anything or read formats.
 package shelf

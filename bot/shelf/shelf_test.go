@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,93 @@ func TestNoticesTryAgainAndGiveUp(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// shared keeps notices of several processes; turn is closed when it is this one's.
+type shared struct {
+	*sync.Mutex
+
+	all  map[string]shelf.Notice
+	turn chan struct{}
+}
+
+func (s shared) Lead(ctx context.Context, work func(context.Context) error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.turn:
+	}
+	return work(ctx)
+}
+
+func (s shared) All(context.Context) ([]shelf.Notice, error) {
+	s.Lock()
+	defer s.Unlock()
+	return slices.Collect(maps.Values(s.all)), nil
+}
+
+func (s shared) Put(_ context.Context, n shelf.Notice) error {
+	s.Lock()
+	defer s.Unlock()
+	s.all[string(n.Message)] = n
+	return nil
+}
+
+func (s shared) Swap(_ context.Context, was shelf.Notice, now *shelf.Notice) error {
+	s.Lock()
+	defer s.Unlock()
+	if there := s.all[string(was.Message)]; !there.Since.Equal(was.Since) || there.Shown != was.Shown {
+		return nil
+	}
+	delete(s.all, string(was.Message))
+	if now != nil {
+		s.all[string(was.Message)] = *now
+	}
+	return nil
+}
+
+// Of several processes one tells, whichever took the document, once.
+func TestNoticesOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, platform := shelftest.New(), &told{}
+		if err := k.Put(t.Context(), shelf.Document{ID: "a", Name: "a.md", Access: []acl.Principal{"everyone"}}, strings.NewReader("text")); err != nil {
+			t.Fatal(err)
+		}
+		first := shared{new(sync.Mutex), map[string]shelf.Notice{}, make(chan struct{})}
+		second := shared{first.Mutex, first.all, make(chan struct{})}
+		run := func(s shared) *shelf.Notices {
+			n, err := shelf.OpenNotices(t.TempDir(), k, shelf.Options{Shared: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Handle("chat", platform.tell)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = n.Run(ctx) }()
+			t.Cleanup(func() { cancel(); <-done })
+			return n
+		}
+		n := run(first)
+		run(second)
+		if err := n.Await(shelf.Notice{Platform: "chat", Document: "a", Name: "a.md", Message: json.RawMessage(`1`)}); err != nil {
+			t.Fatal(err)
+		}
+		k.Settle("a", shelf.State{Reason: "the model is away", Retryable: true})
+		time.Sleep(time.Minute)
+		if got := platform.texts(); len(got) != 0 {
+			t.Errorf("nobody's turn, and told %q", got)
+		}
+		close(second.turn)
+		time.Sleep(time.Minute)
+		k.Settle("a", shelf.State{Published: true, Chunks: 2})
+		time.Sleep(time.Minute)
+		want := []string{"1 “a.md” failed: the model is away\nI try again by myself.", "1 “a.md” is published: 2 chunks; ask me about it."}
+		left, _ := first.All(t.Context())
+		if diff := cmp.Diff(want, platform.texts()); diff != "" || len(left) != 0 {
+			t.Errorf("%d wait (-want +got):\n%s", len(left), diff)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strings"
 	"syscall"
@@ -76,6 +77,31 @@ func TestRedis_FileFromSlack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What became of a file is told also when the replica that took it in is gone for
+// good, in a directory of its own.
+func TestRedis_FileToldByAnother(t *testing.T) {
+	t.Parallel()
+	r, env := restricted(t)
+	s := withChat(t)
+	env = append(env, slackEnv(s)...)
+	a := serve(t, r.chatOnRedis(s), env...)
+	a.line("Slack channels as sources: 2, kept up with")
+	b := serve(t, r.chatOnRedis(s), env...)
+	s.WaitSockets(2)
+	s.Distribute(func(n int) int { return n - 1 })
+	m := s.PostFile("U0ADA", "C0SECURITY", "", "<@U0BOT> add this", []slacktest.File{{ID: "F0LEAVE", Name: "leave.md", Content: leaveDocument}})
+	patient(t, "the file to be taken", s.Wait, func() bool { return r.link.HLen(context.Background(), "footnote:notices").Val() == 1 })
+	_ = b.stop(syscall.SIGKILL)
+	r.working(env)
+	said(t, s, "C0SECURITY", func(n slacktest.Message) bool {
+		return n.ThreadTS == m.TS && strings.Contains(n.Text, "1 chunk; ask me about it")
+	})
+	if got := s.FromBot("C0SECURITY"); len(got) != 1 {
+		t.Errorf("%d messages in the channel", len(got))
+	}
+	patient(t, "the notice to be settled", s.Wait, func() bool { return r.link.HLen(context.Background(), "footnote:notices").Val() == 0 })
 }
 
 // heard reports that the replica got something from Slack.

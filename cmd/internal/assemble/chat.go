@@ -286,7 +286,11 @@ func uploadRules(c config.Config) shelf.Rules {
 
 // openChat makes what platforms put documents on.
 func (s *Service) openChat() (err error) {
-	s.notices, err = shelf.OpenNotices(s.c.Data, s.files(), shelf.Options{Log: s.log})
+	o := shelf.Options{Log: s.log}
+	if s.state.Link != nil {
+		o.Shared = board{s.state.Link, key(s.c, "notices"), s.lead}
+	}
+	s.notices, err = shelf.OpenNotices(s.c.Data, s.files(), o)
 	return err
 }
 
