@@ -259,7 +259,7 @@ func (l *Ledger) holder(ctx context.Context, tx *redis.Tx, d ledger.Delivery, no
 }
 
 // onDelivery changes one delivery. change returns errStep-wrapped refusals.
-func (l *Ledger) onDelivery(ctx context.Context, key string, then func(context.Context, *redis.Tx), change func(*record) (func(redis.Pipeliner), error)) error {
+func (l *Ledger) onDelivery(ctx context.Context, key string, then func(context.Context, *redis.Tx) error, change func(*record) (func(redis.Pipeliner), error)) error {
 	return l.transactThen(ctx, then, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
 		r, err := l.one(ctx, tx, false, key)
 		if err != nil {
@@ -277,9 +277,9 @@ func (l *Ledger) Move(ctx context.Context, r ledger.Ref, s ledger.Step) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	var then func(context.Context, *redis.Tx)
+	var then func(context.Context, *redis.Tx) error
 	if s.State == ledger.Posting {
-		then = onDisk
+		then = kept
 	}
 	by := rand.Text()
 	return failed("noting a step", l.onDelivery(ctx, r.Key, then, func(old *record) (func(redis.Pipeliner), error) {

@@ -23,8 +23,12 @@
 // outlive a process: what a killed one held is taken over when its lease ends.
 //
 // Durable means: acknowledged by the server, and on its disk and at a replica, if
-// it has one, before a message is posted. With appendfsync everysec the loss of power may take the last second,
-// and the end of its process what it held back while a slow disk wrote; so may a replica that takes over and was behind.
+// it has one, before a message is posted. With appendfsync everysec the loss of
+// power may take the last second, and the end of its process what it held back
+// while a slow disk wrote; so may a replica that takes over and was behind, also
+// where it was asked to: the old master takes writes for another moment. With
+// min-replicas-to-write 1 it cannot have it that a message is about to be posted
+// unless a replica has it, too.
 // Restore gives a question back by whoever holds it. An end that is lost is
 // looked for again by whoever takes the question over, if it had begun to post.
 package redisledger
@@ -34,6 +38,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"strings"
@@ -43,6 +48,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"footnote/bot/ledger"
+	"footnote/retrieval"
 	"footnote/retrieval/redislink"
 )
 
@@ -97,19 +103,19 @@ func (l *Ledger) transact(ctx context.Context, decide func(*redis.Tx) (func(redi
 	return l.transactThen(ctx, nil, decide, watched...)
 }
 
-// transactThen is transact with something to do on the connection once it has
-// written.
-func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *redis.Tx), decide func(*redis.Tx) (func(redis.Pipeliner), error), watched ...string) error {
+// transactThen is transact with something to do on the connection once it is
+// written, without which it is no success.
+func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *redis.Tx) error, decide func(*redis.Tx) (func(redis.Pipeliner), error), watched ...string) error {
 	for try := 0; ; try++ {
 		err := l.client.Watch(ctx, func(tx *redis.Tx) error {
 			write, err := decide(tx)
-			if err != nil || write == nil {
+			if err == nil && write != nil {
+				_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil })
+			}
+			if err != nil || then == nil {
 				return err
 			}
-			if _, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { write(p); return nil }); err == nil && then != nil {
-				then(ctx, tx)
-			}
-			return err
+			return then(ctx, tx)
 		}, watched...)
 		if !again(err, try) {
 			return err
@@ -120,22 +126,45 @@ func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *r
 	}
 }
 
-// diskTime is how long a write waits for the disk: with everysec a second at
-// most while that keeps up.
-const diskTime = 1200 * time.Millisecond
+// keeping is how long a write waits for the disk, and for a replica: with
+// everysec a second at most while the disk keeps up.
+const keeping = 1200 * time.Millisecond
 
-// onDisk waits until the writes of a connection are on the server's disk, and at
-// a replica where one follows. It is for what must not be lost with the server's
+// errAlone says that a server that was written to is not, or no longer, one
+// whose writes last.
+var errAlone = fmt.Errorf("%w: no replica has what was written", retrieval.ErrUnavailable)
+
+// kept waits until the writes of a connection are on the server's disk, and at a
+// replica where one follows. It is for what must not be lost with the server's
 // process or its machine: that a message is about to be posted. With appendfsync
 // everysec an acknowledged write may still be in the process while the disk is
 // busy, and a replica may not have it yet; whoever took over would post the
-// message again. What cannot be had in time is done without: a server without a
-// log of writes, or older than WAITAOF, keeps nothing anyway.
-func onDisk(ctx context.Context, tx *redis.Tx) {
-	_ = tx.Do(ctx, "WAITAOF", 1, 0, diskTime.Milliseconds()).Err()
-	if about, err := tx.Info(ctx, "replication").Result(); err == nil && strings.Contains(about, ",state=online,") {
-		_ = tx.Do(ctx, "WAIT", 1, diskTime.Milliseconds()).Err()
+// message again. What cannot be had in time is done without (a server without a
+// log of writes, or older than WAITAOF, keeps nothing anyway), unless the server
+// must have a replica (min-replicas-to-write): then a replica that left has taken
+// over, perhaps.
+func kept(ctx context.Context, tx *redis.Tx) error {
+	if err := tx.Do(ctx, "WAITAOF", 1, 0, keeping.Milliseconds()).Err(); redislink.Unavailable(err) {
+		return err
 	}
+	about, err := tx.Info(ctx, "replication").Result()
+	must := strings.Contains(about, "min_slaves_good_slaves:")
+	switch {
+	case redislink.Unavailable(err):
+		return err
+	case strings.Contains(about, "role:slave"):
+		return errAlone
+	case !must && !strings.Contains(about, ",state=online,"):
+		return nil
+	}
+	n, err := tx.Do(ctx, "WAIT", 1, keeping.Milliseconds()).Int()
+	switch {
+	case redislink.Unavailable(err):
+		return err
+	case must && err == nil && n == 0:
+		return errAlone
+	}
+	return nil
 }
 
 const (
@@ -152,7 +181,7 @@ func again(err error, try int) bool {
 		return false
 	case errors.Is(err, redis.TxFailedErr):
 		return try < conflicts
-	case errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStep):
+	case errors.Is(err, errAlone) || errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStep):
 		return false
 	case errors.Is(err, redislink.ErrOpen) || errors.As(err, &network) && network.Timeout():
 		return false // it has taken its time already
