@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"footnote/acl"
@@ -43,6 +44,13 @@ func FuzzDecoders(f *testing.F) {
 		_, _ = decodeOverlay(s)
 		_, _ = decodePassage(s, retrieval.ChunkID{})
 		_, _ = unpackVector(s, 3)
+		what, at, ok := gather(newState(), "token@1-1", []redis.XMessage{{ID: "1-1", Values: map[string]any{"o" + s: s, "a" + s: s, "f": "", "t": "token"}}})
+		if !ok || at != "1-1" || s != "" && (what.overlay[s] != s || what.directory[s] != s) {
+			t.Errorf("the log says %q at %s, %v", what, at, ok)
+		}
+		if next, err := newState().next(said{directory: map[string]string{"aaaa": s}}); err == nil && s != "" && (next.visible != 1 || next.chunks < 1) {
+			t.Errorf("the entry makes %+v", next)
+		}
 		last := -1
 		_ = decodePostings(s, func(ordinal, count, length int) {
 			if ordinal <= last || count < 1 || count > length || length > saturated {

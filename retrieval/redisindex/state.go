@@ -184,8 +184,8 @@ func decodeEntry(v string) (s share, packed string, err error) {
 		}
 		*to, b = int(n), b[size:]
 	}
-	if s.chunks < 1 {
-		return share{}, "", errors.New("the entry has no chunks")
+	if s.chunks < 1 || s.chunks > 1<<24 {
+		return share{}, "", errors.New("the entry has a number of chunks that cannot be")
 	}
 	return s, string(b), nil
 }
