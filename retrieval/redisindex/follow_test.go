@@ -572,7 +572,7 @@ func TestDamagedNews(t *testing.T) {
 	for name, what := range map[string]said{
 		"a name with blanks": {directory: map[string]string{"a b": good}}, "an entry cut short": {directory: map[string]string{"bbbb": good[:1]}},
 		"too many chunks": {directory: map[string]string{"bbbb": encodeEntry(share{1 << 25, 1}, everyone)}},
-		"no list": {directory: map[string]string{"bbbb": good[:2]}}, "another overlay": {overlay: map[string]string{"bbbb": "x"}},
+		"no list":         {directory: map[string]string{"bbbb": good[:2]}}, "another overlay": {overlay: map[string]string{"bbbb": "x"}},
 		"an overlay's name": {overlay: map[string]string{"b b": hiddenNow}}, "one good, one bad": {directory: map[string]string{"bbbb": good, "cccc": "\x00"}},
 	} {
 		if _, err := s.next(what); err == nil {
