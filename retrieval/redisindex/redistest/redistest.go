@@ -43,9 +43,10 @@ type Server struct {
 	Address string // host:port
 	Dir     string // its data
 
-	args []string
-	cmd  *exec.Cmd
-	out  bytes.Buffer
+	args  []string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when its process has
+	out   bytes.Buffer
 }
 
 var shared struct {
@@ -112,26 +113,35 @@ const WithoutEngine = "without engine"
 // Start starts a server over dir on a free port and waits until it is ready.
 // args follow those of make redis and win over them; a --loadmodule among them
 // stands instead of the Query Engine with its settings.
-func Start(dir string, args ...string) (*Server, error) {
+func Start(dir string, args ...string) (s *Server, err error) {
 	bin, err := files()
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Address: "127.0.0.1:" + port, Dir: dir}
-	s.args = []string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"}
+	var with []string
 	switch {
 	case len(args) > 0 && args[0] == WithoutEngine:
 		args = args[1:]
 	case !slices.Contains(args, "--loadmodule"):
-		s.args = append(s.args, "--loadmodule", filepath.Join(bin, "redisearch.so"), "ON_TIMEOUT", "FAIL", "FORK_GC_CLEAN_THRESHOLD", "0")
+		with = []string{"--loadmodule", filepath.Join(bin, "redisearch.so"), "ON_TIMEOUT", "FAIL", "FORK_GC_CLEAN_THRESHOLD", "0"}
 	}
-	s.args = append(s.args, args...)
-	return s, s.start(filepath.Join(bin, "redis-server"))
+	// A port that was free may be another's by now.
+	for range 5 {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		s = &Server{Address: "127.0.0.1:" + port, Dir: dir}
+		s.args = slices.Concat([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction"}, with, args)
+		if err = s.start(filepath.Join(bin, "redis-server")); err == nil || !taken(err) {
+			return s, err
+		}
+	}
+	return s, err
 }
+
+// taken reports that a server could not have its port.
+func taken(err error) bool { return strings.Contains(err.Error(), "Address already in use") }
 
 func (s *Server) start(program string) error { return s.startUntil(program, ready) }
 
@@ -142,7 +152,14 @@ func (s *Server) startUntil(program string, enough func(answer string) bool, mor
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	if err := awaitUntil(s.Address, time.Now().Add(Patience), enough); err != nil {
+	cmd, ended := s.cmd, make(chan struct{})
+	s.ended = ended
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its log says why
+	}()
+	err := awaitUntil(s.Address, time.Now().Add(Patience), ended, func(answer string) bool { return enough(answer) && s.own() })
+	if err != nil {
 		s.Kill()
 		return fmt.Errorf("%w; its log:\n%s", err, s.out.String())
 	}
@@ -187,11 +204,17 @@ func Module() (string, error) {
 // Kill ends the server without letting it save anything. It may be called
 // again.
 func (s *Server) Kill() {
-	if s.cmd == nil || s.cmd.ProcessState != nil {
+	if s.ended == nil {
 		return
 	}
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
-	_ = s.cmd.Wait()
+	<-s.ended
+}
+
+// own reports that it is this server that answers at its address.
+func (s *Server) own() bool {
+	said, err := s.Say("INFO server")
+	return err == nil && strings.Contains(said, fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid))
 }
 
 // files finds the cache of the source tree that the test runs in.
@@ -232,11 +255,18 @@ func freePort() (string, error) {
 func ready(answer string) bool { return answer == "+PONG" }
 
 // await pings until the server answers that it is ready.
-func await(address string, deadline time.Time) error { return awaitUntil(address, deadline, ready) }
+func await(address string, deadline time.Time) error {
+	return awaitUntil(address, deadline, nil, ready)
+}
 
-func awaitUntil(address string, deadline time.Time, enough func(answer string) bool) error {
+func awaitUntil(address string, deadline time.Time, ended <-chan struct{}, enough func(answer string) bool) error {
 	last := ""
 	for time.Now().Before(deadline) {
+		select {
+		case <-ended:
+			return fmt.Errorf("the server at %s ended", address)
+		default:
+		}
 		answer, err := ping(address)
 		if err == nil && enough(answer) {
 			return nil

@@ -88,23 +88,32 @@ func NewSentinel(t testing.TB, master string) *Server {
 	if err != nil {
 		missing(t, err)
 	}
+	for {
+		s, err := startSentinel(t.TempDir(), filepath.Join(bin, "redis-server"), master)
+		if err == nil {
+			t.Cleanup(s.Kill)
+			return s
+		}
+		if !taken(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func startSentinel(dir, program, master string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	s := &Server{Address: "127.0.0.1:" + port, Dir: t.TempDir()}
-	conf := filepath.Join(s.Dir, "sentinel.conf")
+	s := &Server{Address: "127.0.0.1:" + port, Dir: dir}
+	conf := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor %s %s 2\nsentinel down-after-milliseconds %[2]s 600\nsentinel failover-timeout %[2]s 6000\n",
 		port, MasterName, strings.Replace(master, ":", " ", 1))
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	s.args = []string{conf, "--sentinel"}
-	if err := s.start(filepath.Join(bin, "redis-server")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Kill)
-	return s
+	return s, s.start(program)
 }
 
 // Say sends a command to the server, its words apart by blanks, and gives the
