@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -318,7 +319,7 @@ func (a *Adapter) followUps(ctx context.Context, o outgoing, parts []render.Mess
 }
 
 // outlive answers though the interaction's token is dead: in the channel what
-// was public, in a direct message what was private.
+// was public, in a direct message what was private, or may not be written there.
 func (a *Adapter) outlive(ctx context.Context, o outgoing) (posted, error) {
 	channel := o.q.Channel
 	if o.private && o.q.Guild != "" {
@@ -328,6 +329,13 @@ func (a *Adapter) outlive(ctx context.Context, o outgoing) (posted, error) {
 		}
 	}
 	o.parts[0] = render.Quoting(o.q.Text, o.parts[0])
+	at, err := a.messages(ctx, o, channel, o.parts, nil)
+	if status(err) != http.StatusForbidden || o.q.Guild == "" || o.private || at.ID != "" {
+		return at, err
+	}
+	if channel, err = a.direct(ctx, o.q); err != nil {
+		return posted{}, err
+	}
 	return a.messages(ctx, o, channel, o.parts, nil)
 }
 

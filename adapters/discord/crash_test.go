@@ -67,6 +67,7 @@ func surfaces(x *town) []surface {
 		{name: "a command", ask: aloud},
 		{name: "a command that is refused", refused: true, ask: func(r *rig, _ dt.Message) { r.ask(x.cy, x.open, "what about nothing") }},
 		{name: "a command in private", ask: alone},
+		{name: "a command where the bot may not write", ask: func(r *rig, _ dt.Message) { r.ask(x.cy, x.mute, "what about all") }},
 		{name: "a command in a direct conversation", doc: "staff", ask: func(r *rig, _ dt.Message) { r.ask(x.bob, r.DMChannel(x.bob), "what about staff") }},
 		{name: "a command on a message", ask: func(r *rig, _ dt.Message) {
 			r.MessageCommand(x.cy, r.Say(x.bob, x.open, "what about all"), askMessage)
@@ -181,7 +182,7 @@ func crashAt(t *testing.T, i int, life *ledgertest.Life) {
 func (s surface) judge(t *testing.T, r *rig, before dt.Message) {
 	t.Helper()
 	x := r.town
-	channels := []string{x.open, x.thread, r.DMChannel(x.bob), r.DMChannel(x.cy)}
+	channels := []string{x.open, x.thread, x.mute, r.DMChannel(x.bob), r.DMChannel(x.cy)}
 	for _, c := range r.Threads(x.open) {
 		channels = append(channels, c.ID)
 	}

@@ -31,6 +31,7 @@ type town struct {
 	open, closed       string
 	thread, hidden     string
 	forum, voice, news string
+	mute               string // where the bot may not write
 }
 
 func newTown() *town {
@@ -52,6 +53,7 @@ func newTown() *town {
 	x.voice = add(dt.Channel{Name: "talk", Type: dt.Voice})
 	x.thread = add(dt.Channel{Name: "talk", Type: dt.PublicThread, Parent: x.open, Owner: x.bob, Members: []string{x.bob}})
 	x.hidden = add(dt.Channel{Name: "staff talk", Type: dt.PublicThread, Parent: x.closed, Owner: x.bob, Members: []string{x.bob}})
+	x.mute = add(dt.Channel{Name: "rules", Type: dt.Text, Overwrites: []dt.Overwrite{{ID: w.App.BotUser, Member: true, Deny: dt.SendMessages}}})
 	x.world = w
 	return x
 }
