@@ -51,12 +51,19 @@ func (b board) Put(ctx context.Context, n shelf.Notice) error {
 	return redislink.Failed("noting which messages tell of documents", b.link.HSet(ctx, b.key, field, value).Err())
 }
 
+// written is a notice as it is kept. Its message is in the form that it has when
+// it was read.
 func written(n shelf.Notice) (field, value string, err error) {
-	raw, err := json.Marshal(n)
+	message, err := json.Marshal(n.Message)
+	if err == nil {
+		var raw []byte
+		raw, err = json.Marshal(n)
+		value = string(raw)
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("noting which messages tell of documents: %w", err)
 	}
-	return n.Platform + " " + string(n.Message), string(raw), nil
+	return n.Platform + " " + string(message), value, nil
 }
 
 // swapScript replaces a notice.

@@ -25,9 +25,9 @@
 // the content before. So after whatever ends a process there is all of a document
 // or nothing, and what was not finished goes by itself after ten minutes.
 //
-// Durable means: on the server's disk (WAITAOF), with appendfsync everysec after
-// half a second on average, and received by a replica, where one is ready. A
-// server without appendonly keeps nothing when it ends; footnote doctor says so.
+// Durable means: on the server's disk (WAITAOF), with appendfsync everysec within
+// a second, and received by a replica, where one is ready. A server without
+// appendonly keeps nothing when it ends; footnote doctor says so.
 //
 // SECURITY: a write that the inbox bounds (inbox.Guard) is made by the script of
 // the index only while the document that bounds it is the same, byte for byte
