@@ -47,7 +47,7 @@ func (l *Link) Check(ctx context.Context, prefix string) []Finding {
 		return append(out, Finding{Bad: true, What: "it is a node of a cluster", Do: errCluster.Error()})
 	}
 	out = append(out, l.encryption())
-	out = append(out, l.role(facts)...)
+	out = append(append(out, l.role(facts)...), l.sentinels(ctx)...)
 	out = append(out, memory(facts), persistence(facts))
 	out = append(out, l.engine(ctx)...)
 	return append(out, l.rights(ctx, prefix)...)
@@ -98,6 +98,28 @@ func parse(info string) map[string]string {
 }
 
 func denied(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOPERM") }
+
+// sentinels says whether those that the address names could put another master
+// in place.
+func (l *Link) sentinels(ctx context.Context) (out []Finding) {
+	if l.named == nil {
+		return nil
+	}
+	for _, address := range l.named.SentinelAddrs {
+		c := redis.NewSentinelClient(&redis.Options{
+			Addr: address, Username: l.named.SentinelUsername, Password: l.named.SentinelPassword, TLSConfig: l.named.TLSConfig,
+			DialTimeout: looking, ReadTimeout: looking, MaxRetries: -1, DialerRetries: 1, MaintNotificationsConfig: quiet,
+		})
+		said, err := c.CkQuorum(ctx, l.named.MasterName).Result()
+		err = errors.Join(err, c.Close())
+		if err != nil {
+			out = append(out, Finding{Doubt: true, What: fmt.Sprintf("the Sentinel %s: %v", address, err), Do: cmp.Or(remedy(sentinelError{err}), "start the Sentinels, three of them on different machines; they must agree on a failover")})
+			continue
+		}
+		out = append(out, Finding{What: fmt.Sprintf("the Sentinel %s: %s", address, said)})
+	}
+	return out
+}
 
 // behind is how many seconds a replica may not be heard of.
 const behind = 10

@@ -86,8 +86,9 @@ type Link struct {
 
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	where   string
-	address string // host:port of the server, or of the first Sentinel
-	secure  bool   // by TLS
+	address string                 // host:port of the server, or of the first Sentinel
+	secure  bool                   // by TLS
+	named   *redis.FailoverOptions // nil: no Sentinels
 	room    room
 }
 
@@ -102,21 +103,17 @@ func Open(o Options) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := o.client(u)
-	if err != nil {
-		return nil, err
-	}
-	l := &Link{UniversalClient: client, where: u.Scheme + "://" + u.Host, secure: u.Scheme == "rediss"}
+	l := &Link{where: u.Scheme + "://" + u.Host, secure: u.Scheme == "rediss"}
 	l.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
-	if name := u.Query().Get("master_name"); name != "" {
-		l.where += " (master " + name + ")"
+	if err := l.connect(o, u); err != nil {
+		return nil, err
 	}
 	l.breaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:      o.Probe,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= o.Trip },
 		IsSuccessful: func(err error) bool { return !Unavailable(err) },
 	})
-	client.AddHook(hook{l.breaker, o.Deadline})
+	l.AddHook(hook{l.breaker, o.Deadline})
 	return l, nil
 }
 
@@ -150,16 +147,22 @@ func (o Options) parse() (*url.URL, error) {
 	return u, nil
 }
 
-// client makes the client that the address asks for.
-func (o Options) client(u *url.URL) (redis.UniversalClient, error) {
+// connect makes the client that the address asks for.
+func (l *Link) connect(o Options, u *url.URL) error {
 	secure, err := o.tls(u)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if u.Query().Has("master_name") {
-		return o.sentinel(u.String(), secure)
+	if !u.Query().Has("master_name") {
+		l.UniversalClient, err = o.single(u.String(), secure)
+		return err
 	}
-	return o.single(u.String(), secure)
+	if l.named, err = o.sentinel(u.String(), secure); err != nil {
+		return err
+	}
+	l.where += " (master " + l.named.MasterName + ")"
+	l.UniversalClient = redis.NewFailoverClient(l.named)
+	return nil
 }
 
 // quiet turns off a protocol of hosted servers that nothing here needs.
@@ -177,17 +180,17 @@ func (o Options) single(at string, secure *tls.Config) (redis.UniversalClient, e
 	return redis.NewClient(c), nil
 }
 
-func (o Options) sentinel(at string, secure *tls.Config) (redis.UniversalClient, error) {
+func (o Options) sentinel(at string, secure *tls.Config) (*redis.FailoverOptions, error) {
 	c, err := redis.ParseFailoverURL(at)
 	if err != nil {
 		return nil, wrong(err)
 	}
 	c.Username, c.Password, c.TLSConfig = cmp.Or(o.Username, c.Username), cmp.Or(o.Password, c.Password), secure
-	c.SentinelUsername, c.SentinelPassword = o.SentinelUsername, o.SentinelPassword
+	c.SentinelUsername, c.SentinelPassword = cmp.Or(o.SentinelUsername, c.SentinelUsername), cmp.Or(o.SentinelPassword, c.SentinelPassword)
 	c.Protocol, c.ContextTimeoutEnabled = 3, true
 	c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.MaxRetries = o.Deadline, o.Deadline, o.Deadline, 2
 	c.DialerRetries = 1
-	return redis.NewFailoverClient(c), nil
+	return c, nil
 }
 
 // wrong drops what a parser says of the address: it may quote the password.

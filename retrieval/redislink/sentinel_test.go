@@ -59,6 +59,20 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
+// Too few Sentinels can name the master, and none to follow it.
+func TestSentinels_TooFew(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t, t.TempDir())
+	sentinel := redistest.NewSentinel(t, server.Address)
+	l := open(t, redislink.Options{URL: "redis://" + sentinel.Address + "?master_name=" + redistest.MasterName + "&addr=127.0.0.1:1"})
+	found := strings.Join(bad(l.Check(context.Background(), "footnote")), "\n")
+	for _, says := range []string{"NOQUORUM", "the Sentinel 127.0.0.1:1", "has no replica", "three of them"} {
+		if !strings.Contains(found, says) {
+			t.Errorf("found %q, nothing of %q", found, says)
+		}
+	}
+}
+
 // Sentinels and the master bear names of their own.
 func TestSentinels_TLS(t *testing.T) {
 	t.Parallel()
