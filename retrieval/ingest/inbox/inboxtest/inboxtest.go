@@ -53,19 +53,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func doc(id string, access ...string) inbox.Meta {
+// Doc describes a document in Markdown.
+func Doc(id string, access ...string) inbox.Meta {
 	return inbox.Meta{ID: id, Name: "a.md", Access: access}
 }
 
-func put(t testing.TB, b *inbox.Inbox, m inbox.Meta, content string) inbox.Entry {
+// Put puts a document, or fails the test.
+func Put(t testing.TB, b *inbox.Inbox, m inbox.Meta, content string) inbox.Entry {
 	t.Helper()
 	e, _, err := b.Put(t.Context(), m, strings.NewReader(content), inbox.Condition{})
 	must(t, err)
 	return e
 }
 
-// holds is what an inbox holds: id to access list and content.
-func holds(t testing.TB, b *inbox.Inbox) map[string]string {
+// Holds is what an inbox holds: id to access list and content.
+func Holds(t testing.TB, b *inbox.Inbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	all, err := b.List(t.Context(), "", "", 1000)
@@ -85,10 +87,10 @@ func reopened(t *testing.T, open Open) {
 		ID: "위키/휴가 정책", Name: "leave.md", Title: "Leave", Link: "https://wiki.example.org/1", Author: "Ada",
 		Modified: time.Date(2031, 4, 1, 9, 0, 0, 5, time.FixedZone("", 3600)), Access: []string{"hr", "everyone", "hr"},
 	}
-	want := put(t, b, m, "# Leave\n")
-	put(t, b, doc("other", "everyone"), "text")
-	put(t, b, doc("other", "group:it"), "text, changed")
-	put(t, b, doc("gone", "everyone"), "text")
+	want := Put(t, b, m, "# Leave\n")
+	Put(t, b, Doc("other", "everyone"), "text")
+	Put(t, b, Doc("other", "group:it"), "text, changed")
+	Put(t, b, Doc("gone", "everyone"), "text")
 	must(t, b.Delete(t.Context(), "gone", inbox.Condition{}))
 
 	b = open(t, dir, inbox.Options{})
@@ -97,7 +99,7 @@ func reopened(t *testing.T, open Open) {
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("-put +opened:\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"위키/휴가 정책": "everyone group:hr: # Leave\n", "other": "group:it: text, changed"}, holds(t, b)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"위키/휴가 정책": "everyone group:hr: # Leave\n", "other": "group:it: text, changed"}, Holds(t, b)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	content, err := b.Read(t.Context(), "push:/위키/휴가 정책")
@@ -131,8 +133,8 @@ func changes(t *testing.T, open Open) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, t.TempDir(), inbox.Options{})
-			first := put(t, b, doc("a", "everyone", "group:hr"), "text")
-			m := doc("a", "everyone", "group:hr")
+			first := Put(t, b, Doc("a", "everyone", "group:hr"), "text")
+			m := Doc("a", "everyone", "group:hr")
 			c.second(&m)
 			second, change, err := b.Put(t.Context(), m, strings.NewReader(c.content), inbox.Condition{})
 			must(t, err)
@@ -149,28 +151,28 @@ func refusals(t *testing.T, open Open) {
 		m           inbox.Meta
 		content     string
 	}{
-		{"no id", "id", doc("", "everyone"), "x"},
-		{"an id that climbs", "id", doc("a/../b", "everyone"), "x"},
-		{"an id with a dot as a part", "id", doc("./a", "everyone"), "x"},
-		{"an id that begins with a slash", "id", doc("/a", "everyone"), "x"},
-		{"an id with two slashes", "id", doc("a//b", "everyone"), "x"},
-		{"an id with a line end", "id", doc("a\nb", "everyone"), "x"},
-		{"an id with a NUL", "id", doc("a\x00b", "everyone"), "x"},
-		{"an id with a backslash", "id", doc(`a\b`, "everyone"), "x"},
-		{"an id that is no UTF-8", "id", doc("a\xff", "everyone"), "x"},
-		{"an id with a mark that turns text", "id", doc("a\u202eb", "everyone"), "x"},
-		{"a long id", "id", doc(strings.Repeat("ö", 257), "everyone"), "x"},
-		{"no list", "access", doc("a"), "x"},
-		{"an empty entry", "access", doc("a", ""), "x"},
-		{"a list that cannot be understood", "access", doc("a", "everyone", "Everyone"), "x"},
-		{"too long a list", "access", doc("a", strings.Split(strings.Repeat("g ", 101), " ")...), "x"},
+		{"no id", "id", Doc("", "everyone"), "x"},
+		{"an id that climbs", "id", Doc("a/../b", "everyone"), "x"},
+		{"an id with a dot as a part", "id", Doc("./a", "everyone"), "x"},
+		{"an id that begins with a slash", "id", Doc("/a", "everyone"), "x"},
+		{"an id with two slashes", "id", Doc("a//b", "everyone"), "x"},
+		{"an id with a line end", "id", Doc("a\nb", "everyone"), "x"},
+		{"an id with a NUL", "id", Doc("a\x00b", "everyone"), "x"},
+		{"an id with a backslash", "id", Doc(`a\b`, "everyone"), "x"},
+		{"an id that is no UTF-8", "id", Doc("a\xff", "everyone"), "x"},
+		{"an id with a mark that turns text", "id", Doc("a\u202eb", "everyone"), "x"},
+		{"a long id", "id", Doc(strings.Repeat("ö", 257), "everyone"), "x"},
+		{"no list", "access", Doc("a"), "x"},
+		{"an empty entry", "access", Doc("a", ""), "x"},
+		{"a list that cannot be understood", "access", Doc("a", "everyone", "Everyone"), "x"},
+		{"too long a list", "access", Doc("a", strings.Split(strings.Repeat("g ", 101), " ")...), "x"},
 		{"a format that is not read", "name", inbox.Meta{ID: "a", Name: "a.exe", Access: []string{"everyone"}}, "x"},
 		{"a name with a folder", "name", inbox.Meta{ID: "a", Name: "b/a.md", Access: []string{"everyone"}}, "x"},
 		{"a link that runs", "link", inbox.Meta{ID: "a", Name: "a.md", Link: "javascript:alert(1)", Access: []string{"everyone"}}, "x"},
 		{"a link with a password", "link", inbox.Meta{ID: "a", Name: "a.md", Link: "https://u:p@x.example/", Access: []string{"everyone"}}, "x"},
 		{"a title of two lines", "title", inbox.Meta{ID: "a", Name: "a.md", Title: "a\nb", Access: []string{"everyone"}}, "x"},
 		{"a time before all", "modified", inbox.Meta{ID: "a", Name: "a.md", Modified: time.Date(1, 2, 3, 0, 0, 0, 0, time.UTC), Access: []string{"everyone"}}, "x"},
-		{"no content", "content", doc("a", "everyone"), ""},
+		{"no content", "content", Doc("a", "everyone"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +182,7 @@ func refusals(t *testing.T, open Open) {
 			if !errors.As(err, &r) || r.Field != c.field {
 				t.Errorf("%v, want a refusal of %s", err, c.field)
 			}
-			if got := holds(t, b); len(got) != 0 {
+			if got := Holds(t, b); len(got) != 0 {
 				t.Errorf("it holds %v", got)
 			}
 		})
@@ -189,14 +191,14 @@ func refusals(t *testing.T, open Open) {
 
 func limits(t *testing.T, open Open) {
 	b := open(t, t.TempDir(), inbox.Options{MaxBytes: 10, MaxDocuments: 2, MaxTotal: 15})
-	put(t, b, doc("a", "everyone"), "1234567890")
+	Put(t, b, Doc("a", "everyone"), "1234567890")
 	for _, c := range []struct {
 		id, content string
 		want        error
 	}{
 		{"b", "12345678901", inbox.ErrTooLarge}, {"b", "123456", inbox.ErrFull}, {"b", "12345", nil}, {"c", "1", inbox.ErrFull}, {"a", "1", nil}, {"b", "1234567890", nil},
 	} {
-		if _, _, err := b.Put(t.Context(), doc(c.id, "everyone"), strings.NewReader(c.content), inbox.Condition{}); !errors.Is(err, c.want) {
+		if _, _, err := b.Put(t.Context(), Doc(c.id, "everyone"), strings.NewReader(c.content), inbox.Condition{}); !errors.Is(err, c.want) {
 			t.Errorf("%s %q: %v, want %v", c.id, c.content, err, c.want)
 		}
 	}
@@ -218,9 +220,9 @@ func conditions(t *testing.T, open Open) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, t.TempDir(), inbox.Options{})
-			e := put(t, b, doc("held", "everyone"), "x")
+			e := Put(t, b, Doc("held", "everyone"), "x")
 			try := func(id string) bool {
-				_, _, err := b.Put(t.Context(), doc(id, "everyone"), strings.NewReader("y"), c.when(e.Tag()))
+				_, _, err := b.Put(t.Context(), Doc(id, "everyone"), strings.NewReader("y"), c.when(e.Tag()))
 				if err != nil && !errors.Is(err, inbox.ErrChanged) {
 					t.Fatal(err)
 				}
@@ -229,7 +231,7 @@ func conditions(t *testing.T, open Open) {
 			if got := [2]bool{try("absent"), try("held")}; got != [2]bool{c.absent, c.held} {
 				t.Errorf("put: absent %t, held %t", got[0], got[1])
 			}
-			put(t, b, doc("held", "everyone"), "x")
+			Put(t, b, Doc("held", "everyone"), "x")
 			if err := b.Delete(t.Context(), "held", c.when(e.Tag())); errors.Is(err, inbox.ErrChanged) == c.held {
 				t.Errorf("delete: %v", err)
 			}
@@ -240,7 +242,7 @@ func conditions(t *testing.T, open Open) {
 func pages(t *testing.T, open Open) {
 	b := open(t, t.TempDir(), inbox.Options{})
 	for _, id := range []string{"b/2", "a", "b/1", "c", "b/3"} {
-		put(t, b, doc(id, "everyone"), "x")
+		Put(t, b, Doc(id, "everyone"), "x")
 	}
 	var got []string
 	for after := ""; ; {
@@ -273,7 +275,7 @@ func senders(t *testing.T, open Open) {
 					if err := b.Delete(t.Context(), "a", inbox.Condition{}); err != nil && !errors.Is(err, inbox.ErrNotFound) {
 						t.Error(err)
 					}
-				} else if _, _, err := b.Put(t.Context(), doc("a", "group:"+text), strings.NewReader(text), inbox.Condition{}); err != nil {
+				} else if _, _, err := b.Put(t.Context(), Doc("a", "group:"+text), strings.NewReader(text), inbox.Condition{}); err != nil {
 					t.Error(err)
 				}
 				if c, err := b.Read(t.Context(), "push:/a"); err == nil && !bytes.HasPrefix(c.Data, []byte("g")) {
@@ -284,10 +286,10 @@ func senders(t *testing.T, open Open) {
 	}
 	wg.Wait()
 	again := open(t, dir, inbox.Options{})
-	if diff := cmp.Diff(holds(t, b), holds(t, again)); diff != "" {
+	if diff := cmp.Diff(Holds(t, b), Holds(t, again)); diff != "" {
 		t.Errorf("-known +stored:\n%s", diff)
 	}
-	for _, v := range holds(t, again) {
+	for _, v := range Holds(t, again) {
 		group, text, _ := strings.Cut(strings.TrimPrefix(v, "group:"), ": ")
 		if group != text {
 			t.Errorf("list and content of two senders: %s", v)
@@ -299,7 +301,7 @@ func interrupted(t *testing.T, open Open) {
 	b := open(t, t.TempDir(), inbox.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	endless := io.MultiReader(strings.NewReader("x"), readerFunc(func(p []byte) (int, error) { cancel(); return 1, nil }))
-	if _, _, err := b.Put(ctx, doc("a", "everyone"), endless, inbox.Condition{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := b.Put(ctx, Doc("a", "everyone"), endless, inbox.Condition{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	if _, held, err := b.Get(t.Context(), "a"); held || err != nil {
@@ -313,7 +315,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func gone(t *testing.T, open Open) {
 	b := open(t, t.TempDir(), inbox.Options{})
-	put(t, b, doc("a", "everyone"), "x")
+	Put(t, b, Doc("a", "everyone"), "x")
 	for path, want := range map[string]bool{"push:/a": false, "push:/b": true, "/push:/b": false, "push:": false, "chat:/b": false} {
 		if b.Gone(path) != want {
 			t.Errorf("Gone(%q) = %t", path, !want)
@@ -336,9 +338,9 @@ func watched(t *testing.T, open Open) {
 		do   func()
 		want notice
 	}{
-		{func() { put(t, b, doc("a", "everyone"), "x") }, notice{"push:/a", false}},
-		{func() { put(t, b, doc("a", "hr"), "x") }, notice{"push:/a", true}},
-		{func() { put(t, b, doc("a", "everyone"), "y") }, notice{"push:/a", false}},
+		{func() { Put(t, b, Doc("a", "everyone"), "x") }, notice{"push:/a", false}},
+		{func() { Put(t, b, Doc("a", "hr"), "x") }, notice{"push:/a", true}},
+		{func() { Put(t, b, Doc("a", "everyone"), "y") }, notice{"push:/a", false}},
 		{func() { must(t, b.Delete(t.Context(), "a", inbox.Condition{})) }, notice{"push:/a", true}},
 	} {
 		c.do()

@@ -75,31 +75,6 @@ func TestInForce(t *testing.T) {
 	})
 }
 
-func doc(id string, access ...string) inbox.Meta {
-	return inbox.Meta{ID: id, Name: "a.md", Access: access}
-}
-
-func put(t testing.TB, b *inbox.Inbox, m inbox.Meta, content string) inbox.Entry {
-	t.Helper()
-	e, _, err := b.Put(t.Context(), m, strings.NewReader(content), inbox.Condition{})
-	must(t, err)
-	return e
-}
-
-// holds is what an inbox holds: id to access list and content.
-func holds(t testing.TB, b *inbox.Inbox) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	all, err := b.List(t.Context(), "", "", 1000)
-	must(t, err)
-	for _, e := range all {
-		c, err := b.Read(t.Context(), b.PathOf(e.ID))
-		must(t, err)
-		out[e.ID] = strings.Join(e.Access, " ") + ": " + string(c.Data)
-	}
-	return out
-}
-
 // What one process does, every other one sees with its next look, limits and
 // conditions are those of all together, and each waits for the server's disk.
 func TestShared(t *testing.T) {
@@ -109,18 +84,18 @@ func TestShared(t *testing.T) {
 		return Open(client(t), "push:", Options{Options: inbox.Options{MaxDocuments: 2}, Prefix: p})
 	}
 	a, b := replica(), replica()
-	e := put(t, a, doc("a", "everyone"), "from a")
-	if diff := cmp.Diff(map[string]string{"a": "everyone: from a"}, holds(t, b)); diff != "" {
+	e := inboxtest.Put(t, a, inboxtest.Doc("a", "everyone"), "from a")
+	if diff := cmp.Diff(map[string]string{"a": "everyone: from a"}, inboxtest.Holds(t, b)); diff != "" {
 		t.Errorf("at b (-want +got):\n%s", diff)
 	}
-	if _, _, err := b.Put(t.Context(), doc("a", "hr"), strings.NewReader("x"), inbox.Condition{Absent: true}); !errors.Is(err, inbox.ErrChanged) {
+	if _, _, err := b.Put(t.Context(), inboxtest.Doc("a", "hr"), strings.NewReader("x"), inbox.Condition{Absent: true}); !errors.Is(err, inbox.ErrChanged) {
 		t.Errorf("new at b, where a has it: %v", err)
 	}
-	if _, change, err := b.Put(t.Context(), doc("a", "everyone"), strings.NewReader("from a"), inbox.Condition{}); change != inbox.Same || err != nil {
+	if _, change, err := b.Put(t.Context(), inboxtest.Doc("a", "everyone"), strings.NewReader("from a"), inbox.Condition{}); change != inbox.Same || err != nil {
 		t.Errorf("the same again at b: %d, %v", change, err)
 	}
-	put(t, b, doc("b", "everyone"), "from b")
-	if _, _, err := a.Put(t.Context(), doc("c", "everyone"), strings.NewReader("x"), inbox.Condition{}); !errors.Is(err, inbox.ErrFull) {
+	inboxtest.Put(t, b, inboxtest.Doc("b", "everyone"), "from b")
+	if _, _, err := a.Put(t.Context(), inboxtest.Doc("c", "everyone"), strings.NewReader("x"), inbox.Condition{}); !errors.Is(err, inbox.ErrFull) {
 		t.Errorf("one too many in all: %v", err)
 	}
 	must(t, b.Delete(t.Context(), "a", inbox.Condition{Tags: []string{e.Tag()}}))
@@ -146,8 +121,8 @@ func TestManyProcesses(t *testing.T) {
 		b := Open(client(t), "push:", Options{Prefix: p, Again: true})
 		wg.Go(func() {
 			for n := range 20 {
-				put(t, b, doc(fmt.Sprintf("%d/%d", i, n), "everyone"), "own")
-				put(t, b, doc("shared", fmt.Sprintf("group:g%d", i)), fmt.Sprintf("g%d", i))
+				inboxtest.Put(t, b, inboxtest.Doc(fmt.Sprintf("%d/%d", i, n), "everyone"), "own")
+				inboxtest.Put(t, b, inboxtest.Doc("shared", fmt.Sprintf("group:g%d", i)), fmt.Sprintf("g%d", i))
 				if n%2 == 1 {
 					must(t, b.Delete(t.Context(), fmt.Sprintf("%d/%d", i, n), inbox.Condition{}))
 				}
@@ -155,7 +130,7 @@ func TestManyProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all := holds(t, Open(client(t), "push:", Options{Prefix: p}))
+	all := inboxtest.Holds(t, Open(client(t), "push:", Options{Prefix: p}))
 	group, text, _ := strings.Cut(strings.TrimPrefix(all["shared"], "group:"), ": ")
 	if len(all) != 51 || group != text {
 		t.Errorf("%d documents, the shared one is %q", len(all), all["shared"])
@@ -179,14 +154,14 @@ func TestLargeDocuments(t *testing.T) {
 	b := Open(c, "push:", Options{Options: inbox.Options{MaxBytes: 3*part + 1}, Prefix: p, Again: true})
 	for _, size := range []int{1, part - 1, part, part + 1, 3*part + 1} {
 		data := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
-		_, _, err := b.Put(t.Context(), doc("a", "everyone"), bytes.NewReader(data), inbox.Condition{})
+		_, _, err := b.Put(t.Context(), inboxtest.Doc("a", "everyone"), bytes.NewReader(data), inbox.Condition{})
 		must(t, err)
 		got, err := Open(client(t), "push:", Options{Prefix: p}).Read(t.Context(), "push:/a")
 		if err != nil || !bytes.Equal(got.Data, data) {
 			t.Errorf("%d bytes come back as %d, %v", size, len(got.Data), err)
 		}
 	}
-	_, _, err := b.Put(t.Context(), doc("b", "everyone"), io.LimitReader(endless{}, 1<<40), inbox.Condition{})
+	_, _, err := b.Put(t.Context(), inboxtest.Doc("b", "everyone"), io.LimitReader(endless{}, 1<<40), inbox.Condition{})
 	if !errors.Is(err, inbox.ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(3*part+1)) {
 		t.Errorf("over the limit: %v", err)
 	}
@@ -209,9 +184,9 @@ func TestEndedInTheMiddle(t *testing.T) {
 	must(t, err)
 	_, err = d.Write(make([]byte, 2*part+5))
 	must(t, err)
-	must(t, d.Seal(t.Context(), inbox.Entry{Meta: doc("a", "everyone")}))
+	must(t, d.Seal(t.Context(), inbox.Entry{Meta: inboxtest.Doc("a", "everyone")}))
 	b := Open(client(t), "push:", Options{Prefix: p})
-	if got := holds(t, b); len(got) != 0 {
+	if got := inboxtest.Holds(t, b); len(got) != 0 {
 		t.Errorf("half a document is seen: %v", got)
 	}
 	keys := c.Keys(t.Context(), "*"+p+"*").Val()
@@ -223,12 +198,12 @@ func TestEndedInTheMiddle(t *testing.T) {
 	}
 	// Content that went is no document either.
 	c.Del(t.Context(), keys[0])
-	e := inbox.Entry{Meta: doc("a", "everyone"), Size: 2*part + 5, Sum: strings.Repeat("0", 64)}
+	e := inbox.Entry{Meta: inboxtest.Doc("a", "everyone"), Size: 2*part + 5, Sum: strings.Repeat("0", 64)}
 	err = k.Change(t.Context(), func(*inbox.Table) (inbox.Step, error) { return inbox.Step{Put: &e, Draft: d}, nil })
 	if !errors.Is(err, retrieval.ErrUnavailable) || !strings.Contains(err.Error(), "send it again") {
 		t.Errorf("a document without content: %v", err)
 	}
-	if got := holds(t, b); len(got) != 0 {
+	if got := inboxtest.Holds(t, b); len(got) != 0 {
 		t.Errorf("it is seen: %v", got)
 	}
 }
@@ -240,7 +215,7 @@ func TestDamaged(t *testing.T) {
 	at := "{" + p + ":inbox}:push:"
 	b := Open(client(t), "push:", Options{Prefix: p, Again: true})
 	for _, id := range []string{"content", "gone", "open", "other", "text", "whole"} {
-		put(t, b, doc(id, "group:hr"), "text of "+id)
+		inboxtest.Put(t, b, inboxtest.Doc(id, "group:hr"), "text of "+id)
 	}
 	raw := func(id string) string { return c.HGet(t.Context(), at+"docs", id).Val() }
 	token := func(id string) string {
@@ -273,9 +248,9 @@ func TestDamaged(t *testing.T) {
 		if _, held, err := b.Get(t.Context(), id); err != nil || held != (id == "content" || id == "gone") {
 			t.Errorf("%s is held: %t, %v", id, held, err)
 		}
-		put(t, b, doc(id, "group:hr"), "text of "+id+", again")
+		inboxtest.Put(t, b, inboxtest.Doc(id, "group:hr"), "text of "+id+", again")
 	}
-	if got := holds(t, b); len(got) != 6 || len(b.Damaged()) != 0 {
+	if got := inboxtest.Holds(t, b); len(got) != 6 || len(b.Damaged()) != 0 {
 		t.Errorf("sent again: %v, damaged %v", got, b.Damaged())
 	}
 }
@@ -298,9 +273,9 @@ func TestGaps(t *testing.T) {
 			c, p := client(t), prefix(t.TempDir())
 			at := "{" + p + ":inbox}:push:"
 			a, b := Open(client(t), "push:", Options{Prefix: p, Again: true}), Open(client(t), "push:", Options{Prefix: p, Again: true})
-			put(t, a, doc("a", "everyone"), "one")
+			inboxtest.Put(t, a, inboxtest.Doc("a", "everyone"), "one")
 			seq, was := c.Get(t.Context(), at+"seq").Val(), c.HGet(t.Context(), at+"docs", "a").Val()
-			put(t, a, doc("a", "everyone"), "two")
+			inboxtest.Put(t, a, inboxtest.Doc("a", "everyone"), "two")
 			_, err := b.List(t.Context(), "", "", 9)
 			must(t, err)
 			told := make(chan string, 99)
@@ -308,7 +283,7 @@ func TestGaps(t *testing.T) {
 			defer cancel()
 			go func() { _ = b.Watch(ctx, func(path string, _ bool) { told <- path }) }()
 			lose(t.Context(), c, at, seq, was)
-			put(t, a, doc("b", "everyone"), "three")
+			inboxtest.Put(t, a, inboxtest.Doc("b", "everyone"), "three")
 			want, err := Open(client(t), "push:", Options{Prefix: p}).List(t.Context(), "", "", 9)
 			must(t, err)
 			got, err := b.List(t.Context(), "", "", 9)
@@ -374,7 +349,7 @@ func TestWriteThatComesLate(t *testing.T) {
 	}
 	remove := func(ctx context.Context, b *inbox.Inbox) error { return b.Delete(ctx, "zip", inbox.Condition{}) }
 	other := func(ctx context.Context, b *inbox.Inbox) error {
-		_, _, err := b.Put(ctx, doc("else", "hr"), strings.NewReader("x"), inbox.Condition{})
+		_, _, err := b.Put(ctx, inboxtest.Doc("else", "hr"), strings.NewReader("x"), inbox.Condition{})
 		return err
 	}
 	for _, c := range []struct {
@@ -443,8 +418,8 @@ func TestNoRoom(t *testing.T) {
 		}
 		return ""
 	}})
-	put(t, b, doc("a", "everyone"), "0123456789")
-	_, _, err := b.Put(t.Context(), doc("b", "everyone"), strings.NewReader("0123456789a"), inbox.Condition{})
+	inboxtest.Put(t, b, inboxtest.Doc("a", "everyone"), "0123456789")
+	_, _, err := b.Put(t.Context(), inboxtest.Doc("b", "everyone"), strings.NewReader("0123456789a"), inbox.Condition{})
 	if !errors.Is(err, inbox.ErrFull) || !strings.Contains(err.Error(), "memory of Redis") {
 		t.Errorf("it gives %v", err)
 	}
@@ -479,14 +454,14 @@ func TestUnderALostLease(t *testing.T) {
 	b := Open(c, "slack:C1", Options{Prefix: p, Again: true})
 	c.Set(t.Context(), p+":lease", "me", 0)
 	ctx := redislink.While(t.Context(), redislink.Condition{Key: p + ":lease", Value: "me"})
-	_, _, err := b.Put(ctx, doc("1", "hr"), strings.NewReader("x"), inbox.Condition{})
+	_, _, err := b.Put(ctx, inboxtest.Doc("1", "hr"), strings.NewReader("x"), inbox.Condition{})
 	must(t, err)
 	c.Set(t.Context(), p+":lease", "you", 0)
-	_, _, err = b.Put(ctx, doc("1", "everyone"), strings.NewReader("x"), inbox.Condition{})
+	_, _, err = b.Put(ctx, inboxtest.Doc("1", "everyone"), strings.NewReader("x"), inbox.Condition{})
 	if deleted := b.Delete(ctx, "1", inbox.Condition{}); !errors.Is(err, retrieval.ErrFenced) || !errors.Is(deleted, retrieval.ErrFenced) {
 		t.Errorf("put gives %v, delete %v", err, deleted)
 	}
-	if got := holds(t, b); got["1"] != "group:hr: x" {
+	if got := inboxtest.Holds(t, b); got["1"] != "group:hr: x" {
 		t.Errorf("it holds %v", got)
 	}
 }
@@ -500,7 +475,7 @@ func TestWatchOthers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = b.Watch(ctx, func(path string, urgent bool) { told <- fmt.Sprint(path, urgent) }) }()
-	put(t, a, doc("a", "everyone"), "x")
+	inboxtest.Put(t, a, inboxtest.Doc("a", "everyone"), "x")
 	if got := <-told; got != "push:/afalse" {
 		t.Errorf("told %s", got)
 	}
