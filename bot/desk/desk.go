@@ -19,6 +19,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -204,6 +205,7 @@ func (d *Desk) Receive(ctx context.Context, q ledger.Delivery) (Verdict, error) 
 	if err := d.arrived(q.Platform, start); err != nil {
 		return "", err
 	}
+	q.Claim = rand.Text()
 	ctx, cancel := context.WithTimeoutCause(ctx, d.o.Budget, ErrSlow)
 	defer cancel()
 	// The claim goes on when the caller has gone: what the ledger took must

@@ -89,7 +89,10 @@ func (d *Desk) everywhere(ctx context.Context, q ledger.Delivery, verdict Verdic
 
 // unavailable is the verdict on a question that could not be claimed: once for
 // all its copies. As soon as the ledger answers it is ended there, whether the
-// claim had arrived or not, so that no replica answers a copy that comes late.
+// claim had arrived or not, so that no replica answers a copy that comes late. One
+// that reaches the ledger meanwhile may have taken its own copy: it is not ended
+// under its hands, or its person would get no word where the one that was to come
+// from here found no place.
 func (d *Desk) unavailable(q ledger.Delivery) Verdict {
 	d.mu.Lock()
 	_, dealt := d.recent[q.Key]
@@ -148,16 +151,19 @@ func (d *Desk) settle(ctx context.Context) {
 	}
 }
 
-// note notes an end.
+// note notes an end. A question that was not claimed, as far as is known, ends
+// unless another replica has it: that one has its own copy, and answers it.
 func (d *Desk) note(ctx context.Context, o owed) error {
-	err := d.o.Ledger.Move(ctx, o.ref, o.step)
-	if o.claim == nil || !errors.Is(err, ledger.ErrLost) {
-		return err
+	if o.claim == nil {
+		return d.o.Ledger.Move(ctx, o.ref, o.step)
 	}
 	q := *o.claim
 	q.State, q.Reason = o.step.State, o.step.Reason
-	_, _, err = d.o.Ledger.Claim(ctx, q, d.o.Lease)
-	return err
+	there, won, err := d.o.Ledger.Claim(ctx, q, d.o.Lease)
+	if err != nil || won || there.Claim != q.Claim {
+		return err
+	}
+	return d.o.Ledger.Move(ctx, o.ref, o.step) // the claim had arrived after all
 }
 
 // pay notes what is owed, until the ledger does not answer.

@@ -179,6 +179,25 @@ func TestLedgerAway_QuestionsAreToldOnce(t *testing.T) {
 	}
 }
 
+// While one replica does not reach the ledger, another one that does takes its own
+// copy of a question: it is not ended under its hands.
+func TestLedgerAway_AnotherReplicaHasIt(t *testing.T) {
+	inBubble(t, desk.Options{}, func(w *world) {
+		r := newRemote(w)
+		w.run()
+		synctest.Wait()
+		r.set(errAway)
+		w.receive(question("q1", "ada", "r"), desk.Unavailable)
+		other, won, err := w.ledger.Claim(t.Context(), question("q1", "ada", "r"), time.Minute)
+		w.must(err)
+		w.equal("the other's claim", true, won)
+		r.set(nil)
+		time.Sleep(5 * time.Second)
+		w.equal("the question", "accepted 1", w.state("q1"))
+		w.must(w.ledger.Move(t.Context(), other.Ref(), ledger.Step{State: ledger.Answering}))
+	})
+}
+
 // A question that meets an index or a ledger that is away is told of it, and its
 // end is noted when the ledger is back: nobody answers it again.
 func TestLedgerAway_InTheMiddle(t *testing.T) {

@@ -68,6 +68,7 @@ type Delivery struct {
 	Changes []Change `json:"changes"`          // oldest first
 	Attempt int      `json:"attempt"`          // runs so far; who holds another number lost it
 	Copies  int      `json:"copies,omitempty"` // further deliveries of the same question
+	Claim   string   `json:"claim,omitempty"`  // names the claim that recorded it, for who made it; may be ""
 	Posted  []byte   `json:"posted,omitempty"` // the adapter's reference to its message or placeholder
 }
 
@@ -123,7 +124,7 @@ var isCode = regexp.MustCompile(`^[a-z0-9_]{0,48}$`).MatchString
 // Check refuses what a ledger should not hold.
 func (d Delivery) Check() error {
 	keys := append([]string{d.Key, d.Platform, d.Asker}, d.Also...)
-	for _, k := range append(keys, d.Room) {
+	for _, k := range append(keys, d.Room, d.Claim) {
 		if len(k) > maxKey || !utf8.ValidString(k) || strings.ContainsFunc(k, unicode.IsControl) {
 			return fmt.Errorf("a delivery has a key of %d bytes that is too long or holds what does not print", len(k))
 		}
