@@ -43,6 +43,7 @@ type surface struct {
 	doc     string // that the question is about: all
 	long    bool   // its answer needs several messages
 	refused bool
+	file    bool          // it is taken in, and its state told
 	blind   bool          // parts that only their asker sees, which nobody can look for
 	late    time.Duration // until another process takes over
 	config  func(*Config)
@@ -83,6 +84,8 @@ func surfaces(x *town) []surface {
 		{name: "a mention, when nonces are forgotten", config: mentions, late: forgotten, ask: mention},
 		{name: "a mention with a long answer, when nonces are forgotten", long: true, config: mentions, late: forgotten, ask: mention},
 		{name: "a direct message", doc: "staff", config: mentions, ask: func(r *rig, _ dt.Message) { r.DM(x.bob, "what about staff") }},
+		{name: "a file", file: true, ask: func(r *rig, _ dt.Message) { r.PostFile(x.bob, r.DMChannel(x.bob), "add this", []dt.File{notes}) }},
+		{name: "a file, when nonces are forgotten", file: true, late: forgotten, ask: func(r *rig, _ dt.Message) { r.PostFile(x.bob, r.DMChannel(x.bob), "add this", []dt.File{notes}) }},
 		{name: "the button that asks in private", doc: "staff", before: refused, ask: press(x.bob, "private")},
 		{name: "the button that posts to the channel", before: answered, ask: press(x.cy, "post")},
 		{name: "the button that posts to the channel, when its token is dead", late: dead, before: answered, ask: press(x.cy, "post")},
@@ -127,6 +130,10 @@ func crashAt(t *testing.T, i int, life *ledgertest.Life) {
 	}
 	rules := dt.Rules{Explicit: true, CanRead: x.canRead, Claimed: func(string) bool { return true }, Lost: true, DeadTokenCalls: 8}
 	base := setting{shelf: books, config: s.config, now: clock.Now, server: dt.New(t, x.world, dt.WithClock(clock), dt.WithRules(rules))}
+	if s.file {
+		files := takesFiles(t, x)
+		base.files, base.dir, base.config = files.files, files.dir, files.config
+	}
 	dir := t.TempDir()
 	process := func(life *ledgertest.Life) *rig {
 		l, err := ledger.Open(dir, ledger.Options{})
@@ -199,7 +206,7 @@ func (s surface) judge(t *testing.T, r *rig, before dt.Message) {
 			continue
 		}
 		trail = append(trail, m.ID, m.Content)
-		if dt.HasButtons(m) && (s.refused || strings.Contains(m.Content, "Sources")) {
+		if dt.HasButtons(m) && (s.refused || strings.Contains(m.Content, "Sources")) || s.file {
 			answers++
 		}
 		if strings.Contains(m.Content, "did not confirm") || strings.Contains(m.Content, "was interrupted while I posted") {

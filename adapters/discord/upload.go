@@ -136,8 +136,9 @@ func (a *Adapter) takeFile(ctx context.Context, t *desk.Task, q question) (desk.
 	return desk.Result{State: ledger.Answered, Reason: "taken"}, err
 }
 
-// announce says that the file is being taken in. A message that an earlier run
-// posted has the same nonce, and is in the ledger as soon as it is known.
+// announce says that the file is being taken in, once, whatever ended an earlier
+// run: what that posted is in the ledger as soon as it is known, and looked for
+// else.
 func (a *Adapter) announce(ctx context.Context, t *desk.Task, q question) (posted, error) {
 	var at posted
 	if json.Unmarshal(t.Posted, &at) == nil && isID(at.ID) {
@@ -146,16 +147,34 @@ func (a *Adapter) announce(ctx context.Context, t *desk.Task, q question) (poste
 	if err := t.Posting(ctx, nil); err != nil {
 		return at, err
 	}
-	at, err := a.deliverMessage(ctx, outgoing{key: t.Key, q: q, parts: []render.Message{render.Say(uploads.Taking(uploads.FileName(q.FileName)))}})
+	m := render.Say(uploads.Taking(uploads.FileName(q.FileName)))
+	at, err := a.announced(ctx, t, q, m.Content)
+	if err == nil && at.ID == "" {
+		at, err = a.deliverMessage(ctx, outgoing{key: t.Key, q: q, parts: []render.Message{m}})
+	}
 	if err != nil {
 		return at, err
 	}
-	at.Content = ""
+	at.Content, at.Flags = "", 0
 	ref, err := json.Marshal(at)
 	if err != nil {
 		return at, err
 	}
 	return at, t.Posting(ctx, ref)
+}
+
+// announced is what an earlier run said about a file, zero if that is not there.
+func (a *Adapter) announced(ctx context.Context, t *desk.Task, q question, text string) (posted, error) {
+	if !t.Ambiguous {
+		return posted{}, nil
+	}
+	list, err := a.own(ctx, q.Channel, q.ID)
+	for _, m := range list {
+		if m.Reference.Message == q.ID && m.Content == text {
+			return m.posted, nil
+		}
+	}
+	return posted{}, err
 }
 
 func (a *Adapter) showState(ctx context.Context, at posted, text string) {
