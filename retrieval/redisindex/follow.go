@@ -74,22 +74,30 @@ func (g *Generation) look(ctx context.Context) (*state, error) {
 	return s, err
 }
 
-// follow makes the next state of s by what the log said since. It reads all
-// where the log does not reach back to s.
+// follow makes the next of the last state by what the log said since s. It reads
+// all where the log does not reach back to s.
 func (g *Generation) follow(ctx context.Context, s *state, version string, log []redis.XMessage) (*state, error) {
 	if version == s.version && len(log) == 0 {
 		return s, nil
 	}
-	news, at, ok := gather(s, version, log)
-	if !ok {
-		return g.fetchAfter(ctx, s)
+	next, err := g.step(version, log)
+	if err != nil || next != nil {
+		return next, err
 	}
+	return g.fetchAfter(ctx, s) // or another search came further
+}
+
+// step advances the last state to the version, nil if the log does not lead
+// there.
+func (g *Generation) step(version string, log []redis.XMessage) (*state, error) {
 	g.following.Lock()
 	defer g.following.Unlock()
-	if now := g.seen.Load(); now != s {
-		return now, nil // another search was quicker
+	last := g.seen.Load()
+	what, at, ok := gather(last, version, log)
+	if !ok {
+		return nil, nil
 	}
-	return g.advance(s, version, at, news)
+	return g.advance(last, version, at, what)
 }
 
 // gather merges what the log said after the version of s. It reports false if
@@ -97,6 +105,9 @@ func (g *Generation) follow(ctx context.Context, s *state, version string, log [
 func gather(s *state, version string, log []redis.XMessage) (all said, at string, ok bool) {
 	all, at = newSaid(), s.at
 	now := s.version
+	if n := slices.IndexFunc(log, func(e redis.XMessage) bool { return e.ID == s.at }); n >= 0 {
+		log = log[n+1:]
+	}
 	for _, entry := range log {
 		token, versioned := entry.Values["t"].(string)
 		if versioned && entry.Values["f"] != now {
