@@ -13,6 +13,7 @@ import (
 	"footnote/adapters/slack/slacktest"
 	"footnote/bot/clocktest"
 	"footnote/bot/ledger/ledgertest"
+	"footnote/bot/shelf/shelftest"
 )
 
 // stepOf names a call that leaves something in Slack.
@@ -31,6 +32,7 @@ type surface struct {
 	name    string
 	long    bool // its answer needs several messages
 	refused bool
+	file    bool     // it is taken in, and its state told
 	blind   bool     // what was posted cannot be looked for
 	unheard []string // steps at which nobody has heard of it yet, nor will again
 	broken  []string // methods that the app may not use
@@ -72,6 +74,9 @@ var surfaces = func() []surface {
 		{name: "a command", blind: true, unheard: once, ask: command},
 		{name: "a command with a long answer", long: true, blind: true, unheard: once, ask: command},
 		{name: "a shortcut", blind: true, unheard: once, before: said, ask: shortcut},
+		{name: "a file", file: true, ask: func(p *program, _ msg) {
+			p.s.PostFile("U0ADA", p.s.DMChannel("U0ADA"), "", "add this", []slacktest.File{notes})
+		}},
 		{name: "the button that asks directly", unheard: pressed, before: refusal, ask: press("direct")},
 		{name: "the button that posts to the thread", unheard: pressed, before: shared, ask: press("share")},
 	}
@@ -105,6 +110,11 @@ func TestCrash(t *testing.T) {
 // that takes it over.
 func (s surface) crashAt(t *testing.T, life *ledgertest.Life) {
 	f := historyScopes(fresh(t))
+	var files []option
+	if s.file {
+		f = slacktest.New(t, withFiles(nil))
+		files = append(files, takesFiles(shelftest.New()))
+	}
 	for _, method := range s.broken {
 		f.AddFault(slacktest.Fault{Route: method, Error: "missing_scope"})
 	}
@@ -116,7 +126,7 @@ func (s surface) crashAt(t *testing.T, life *ledgertest.Life) {
 		}
 		text.text = strings.TrimSpace(b.String())
 	}
-	p := prepare(t, f, newStore(t, text, diary), channel("C0GENERAL", s.in))
+	p := prepare(t, f, newStore(t, text, diary), append(files, channel("C0GENERAL", s.in))...)
 	var said msg
 	if s.before != nil {
 		p.run()
@@ -183,7 +193,7 @@ func (s surface) judge(t *testing.T, p *program, before msg) {
 		}
 		text := m.Text + shown(m)
 		trail = append(trail, text[:min(len(text), 200)])
-		if slacktest.HasButtons(m) && (s.refused || strings.Contains(text, "Sources")) {
+		if slacktest.HasButtons(m) && (s.refused || strings.Contains(text, "Sources")) || s.file {
 			answers++
 		}
 		if strings.Contains(text, "was interrupted while I posted") {

@@ -1,5 +1,6 @@
 // Package ledgertest is the suite that every ledger must pass, whether it is
-// kept in the data directory or shared by replicas, and a clock for tests.
+// kept in the data directory or shared by replicas, a clock for tests, and the lives
+// of processes that end in the middle of a question.
 //
 // Its one idea: the suite sees a ledger only through its contract and through
 // restarts; how leases and texts are kept is the ledger's own affair.
