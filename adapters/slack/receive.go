@@ -121,7 +121,7 @@ func (a *Adapter) onEvent(ctx context.Context, payload []byte) error {
 	case "file_deleted":
 		return a.fileDeleted(ctx, c.Body.String("file_id"))
 	default:
-		a.onChange(c)
+		return a.onChange(ctx, c)
 	}
 	return nil
 }
@@ -249,19 +249,25 @@ func (a *Adapter) deleted(m event.Message) {
 	})
 }
 
-// onChange tells the directory what an event made old.
-func (a *Adapter) onChange(c event.Callback) {
-	d := a.dir.Load()
+// onChange tells the directories what an event made old, that of this replica
+// and those of the others: Slack sends it to one of them. An error asks Slack to
+// send it again.
+func (a *Adapter) onChange(ctx context.Context, c event.Callback) error {
+	var all []directory.Change
+	changed := func(made directory.Change) {
+		a.dir.Load().Changed(made)
+		all = append(all, made)
+	}
 	switch c.Kind {
 	case "user_change", "team_join":
-		d.Changed(directory.Change{User: c.Body.Object("user").String("id")})
+		changed(directory.Change{User: c.Body.Object("user").String("id")})
 	case "subteam_created", "subteam_updated", "subteam_members_changed", "subteam_self_added", "subteam_self_removed":
-		d.Changed(directory.Change{Groups: true})
+		changed(directory.Change{Groups: true})
 	case "member_joined_channel", "member_left_channel":
-		d.Changed(directory.Change{Channel: c.Body.String("channel"), Member: c.Body.String("user")})
+		changed(directory.Change{Channel: c.Body.String("channel"), Member: c.Body.String("user")})
 	case "channel_shared", "channel_unshared", "channel_archive", "channel_unarchive", "group_archive", "group_unarchive",
 		"channel_left", "group_left", "channel_deleted", "group_deleted":
-		d.Changed(directory.Change{Channel: c.Body.String("channel")})
+		changed(directory.Change{Channel: c.Body.String("channel")})
 		if f := a.follower(c.Body.String("channel")); f != nil {
 			a.background(func(ctx context.Context) {
 				if err := f.Changed(ctx, ""); err != nil {
@@ -270,11 +276,43 @@ func (a *Adapter) onChange(c event.Callback) {
 			})
 		}
 	case "channel_rename", "group_rename":
-		d.Changed(directory.Change{Channel: c.Body.Object("channel").String("id")})
+		changed(directory.Change{Channel: c.Body.Object("channel").String("id")})
 	case "channel_id_changed":
-		d.Changed(directory.Change{Channel: c.Body.String("old_channel_id")})
-		d.Changed(directory.Change{Channel: c.Body.String("new_channel_id")})
+		changed(directory.Change{Channel: c.Body.String("old_channel_id")})
+		changed(directory.Change{Channel: c.Body.String("new_channel_id")})
 	}
+	return a.spread(ctx, all)
+}
+
+// spread tells the other replicas what is old.
+func (a *Adapter) spread(ctx context.Context, all []directory.Change) error {
+	if a.d.Share == nil {
+		return nil
+	}
+	for _, made := range all {
+		word, err := json.Marshal(made)
+		if err == nil {
+			err = a.d.Share(ctx, word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Changed takes what another replica shared. nil says that words may have been
+// missed: then all that is known of people and rooms is old.
+func (a *Adapter) Changed(word []byte) {
+	d := a.dir.Load()
+	if d == nil {
+		return // nothing is known yet
+	}
+	var made directory.Change
+	if json.Unmarshal(word, &made) != nil {
+		made = directory.Change{All: true}
+	}
+	d.Changed(made)
 }
 
 // onHome shows the help in a person's home tab, once an hour.

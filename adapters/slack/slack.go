@@ -113,9 +113,11 @@ type Deps struct {
 	Sources []Source       // channels whose threads are documents
 	// Standing says how documents stand; nil: /footnote status says nothing of them.
 	Standing standing
-	Log      *slog.Logger
-	Now      func() time.Time
-	After    func(time.Duration) <-chan time.Time // until a status is refreshed
+	// Share gives a word to Changed of every other replica; nil: there are none.
+	Share func(ctx context.Context, word []byte) error
+	Log   *slog.Logger
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time // until a status is refreshed
 }
 
 // standing says to the asker alone how the documents stand that the asker may

@@ -89,7 +89,7 @@ func (s *Service) open(ctx context.Context, p config.Platforms) (err error) {
 			c.Personal = s.viewer.Link
 		}
 		if s.Slack, err = slack.New(c, slack.Deps{
-			Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Files: s.files(), Notices: s.notices, Sources: s.slackSources(), Standing: s.standing(), Log: s.log,
+			Bot: s.Bot, Desk: s.Desk, Ledger: s.Ledger, Files: s.files(), Notices: s.notices, Sources: s.slackSources(), Standing: s.standing(), Share: s.share(), Log: s.log,
 		}); err != nil {
 			return err
 		}
@@ -345,6 +345,9 @@ func (s *Service) Run(ctx context.Context, say func(string)) error {
 	if s.Ingester.queue != nil {
 		g.Go(func() error { return s.Ingester.work(ctx, s.c, 0, s.log) })
 		g.Go(func() error { s.Ingester.missWorkers(ctx, s.log); return nil })
+	}
+	if s.Slack != nil && s.state.Link != nil {
+		g.Go(func() error { s.hear(ctx); return nil })
 	}
 	g.Go(func() error { return s.notices.Run(ctx) })
 	if s.web != nil {
