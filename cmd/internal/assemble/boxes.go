@@ -34,7 +34,7 @@ func (s *State) inbox(root, dir string, again bool) (*inbox.Inbox, error) {
 		return inbox.Open(dir, root, o)
 	}
 	o.MaxTotal = int64(s.c.Redis.InboxMegabytes) << 20
-	return redisinbox.Open(s.patient, root, redisinbox.Options{Options: o, Prefix: s.c.Redis.Prefix, Again: again, Room: s.patient.Room}), nil
+	return redisinbox.Open(s.boxes, root, redisinbox.Options{Options: o, Prefix: s.c.Redis.Prefix, Again: again, Room: s.patient.Room}), nil
 }
 
 // roots are those of the inboxes of channels that hold something, or did.

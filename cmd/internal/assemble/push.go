@@ -71,7 +71,7 @@ func (s *Service) newPush(tokens []config.PushToken) (http.Handler, error) {
 		},
 	}
 	if s.state.Link != nil {
-		o.Uploads = 32 // most of them wait for the disk of the Redis
+		o.Uploads = 16 // most of them wait for the disk of the Redis
 	}
 	for _, t := range tokens {
 		o.Tokens = append(o.Tokens, push.Token{Secret: t.Secret.Reveal(), Prefix: t.Prefix, Grants: t.MayGrant})

@@ -37,7 +37,8 @@ type State struct {
 
 	c       config.Config
 	patient *redislink.Link
-	own     string // temporary directory instead of the data directory, "" none
+	boxes   *redislink.Link // of inboxes: its connections wait for the server's disk
+	own     string          // temporary directory instead of the data directory, "" none
 	release func() error
 }
 
@@ -67,6 +68,9 @@ func openShared(ctx context.Context, c config.Config) (s *State, err error) {
 		return nil, err
 	}
 	if s.patient, err = OpenLink(c, buildDeadline); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.boxes, err = OpenLink(c, buildDeadline); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.Ask, err = openIndex(ctx, c, s.Link, askTimeout); err != nil {
@@ -185,8 +189,10 @@ func (s *State) Close() error {
 		}
 		errs = append(errs, s.Link.Close())
 	}
-	if s.patient != nil {
-		errs = append(errs, s.patient.Close())
+	for _, l := range []*redislink.Link{s.patient, s.boxes} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
 	}
 	errs = append(errs, s.release())
 	if s.own != "" {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,16 +51,7 @@ return seq`)
 // Change implements inbox.Keep.
 func (k *keep) Change(ctx context.Context, decide func(*inbox.Table) (inbox.Step, error)) error {
 	for range attempts {
-		done := false
-		// The same connection waits: of what it has on its disk the server
-		// speaks by connection.
-		err := k.client.Watch(ctx, func(tx *redis.Tx) (err error) {
-			var written bool
-			if done, written, err = k.try(ctx, tx, decide); err != nil || !done {
-				return err
-			}
-			return k.settle(ctx, tx, written)
-		}, k.at+"touch")
+		done, err := k.once(ctx, decide)
 		if err != nil || done {
 			return err
 		}
@@ -82,12 +74,28 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// once makes a change over a connection of its own: of what it has on its disk the
+// server speaks by connection. It reports false if something came between. Who
+// waits for a turn holds no connection: those whose turn it is may need them all.
+func (k *keep) once(ctx context.Context, decide func(*inbox.Table) (inbox.Step, error)) (done bool, err error) {
+	k.deciding.Lock()
+	turn := sync.OnceFunc(k.deciding.Unlock)
+	defer turn()
+	err = k.client.Watch(ctx, func(tx *redis.Tx) (err error) {
+		var written bool
+		done, written, err = k.try(ctx, tx, decide)
+		if turn(); err != nil || !done {
+			return err
+		}
+		return k.settle(ctx, tx, written)
+	}, k.at+"nothing")
+	return done, err
+}
+
 // try decides and makes a change. It reports false if something came between,
 // and whether anything was written.
 func (k *keep) try(ctx context.Context, tx *redis.Tx, decide func(*inbox.Table) (inbox.Step, error)) (done, written bool, err error) {
-	k.deciding.Lock()
-	defer k.deciding.Unlock()
-	s, seq, err := k.decide(ctx, decide)
+	s, seq, err := k.decide(ctx, tx, decide)
 	if err != nil {
 		return false, false, err
 	}
@@ -105,8 +113,8 @@ func (k *keep) try(ctx context.Context, tx *redis.Tx, decide func(*inbox.Table) 
 }
 
 // decide asks for the step on all that is held now, of which seq is the number.
-func (k *keep) decide(ctx context.Context, decide func(*inbox.Table) (inbox.Step, error)) (inbox.Step, string, error) {
-	if err := k.learn(ctx); err != nil {
+func (k *keep) decide(ctx context.Context, tx *redis.Tx, decide func(*inbox.Table) (inbox.Step, error)) (inbox.Step, string, error) {
+	if err := k.learn(ctx, tx); err != nil {
 		return inbox.Step{}, "", err
 	}
 	k.mu.RLock()
@@ -154,7 +162,7 @@ func (k *keep) commit(ctx context.Context, tx *redis.Tx, c change) (bool, error)
 	// An answer may have been lost, and the client asked again: then it is this
 	// very change that came between.
 	at := strconv.FormatInt(number(c.seq)+1, 10) + "-0"
-	next, err := k.client.XRange(ctx, k.at+"log", at, at).Result()
+	next, err := tx.XRange(ctx, k.at+"log", at, at).Result()
 	return err == nil && len(next) > 0 && next[0].Values["t"] == c.token, err
 }
 

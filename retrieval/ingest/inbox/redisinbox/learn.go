@@ -24,12 +24,13 @@ func number(seq string) int64 {
 	return i
 }
 
-// learn brings the table up to what the server has.
-func (k *keep) learn(ctx context.Context) error {
+// learn brings the table up to what the server has, over a connection of the
+// client or one that the caller has.
+func (k *keep) learn(ctx context.Context, c redis.Cmdable) error {
 	k.learning.Lock()
 	defer k.learning.Unlock()
 	for {
-		more, err := k.learnSome(ctx)
+		more, err := k.learnSome(ctx, c)
 		if err != nil || !more {
 			return redislink.Failed("learning what is in the inbox", err)
 		}
@@ -39,11 +40,11 @@ func (k *keep) learn(ctx context.Context) error {
 // learnSome reports that there may be more. Whoever is too far behind for the
 // log, or knows what the server lost, reads all anew. The caller holds learning,
 // so that nobody else moves seq.
-func (k *keep) learnSome(ctx context.Context) (more bool, err error) {
+func (k *keep) learnSome(ctx context.Context, c redis.Cmdable) (more bool, err error) {
 	next := number(k.seq) + 1
 	var seq *redis.StringCmd
 	var log *redis.XMessageSliceCmd
-	_, err = k.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		seq = p.Get(ctx, k.at+"seq")
 		log = p.XRangeN(ctx, k.at+"log", strconv.FormatInt(next, 10)+"-0", "+", perLook)
 		return nil
@@ -56,7 +57,7 @@ func (k *keep) learnSome(ctx context.Context) (more bool, err error) {
 	case k.known && now == k.seq:
 		return false, nil
 	case !k.known, number(now) < next, len(found) == 0, found[0].Values["p"] != k.seq:
-		return false, k.load(ctx)
+		return false, k.load(ctx, c)
 	}
 	return true, k.apply(found)
 }
@@ -98,10 +99,10 @@ func (k *keep) set(id, raw string) {
 }
 
 // load reads all documents.
-func (k *keep) load(ctx context.Context) error {
+func (k *keep) load(ctx context.Context, c redis.Cmdable) error {
 	var seq *redis.StringCmd
 	var docs *redis.MapStringStringCmd
-	_, err := k.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		seq, docs = p.Get(ctx, k.at+"seq"), p.HGetAll(ctx, k.at+"docs")
 		return nil
 	})
@@ -137,7 +138,7 @@ func (k *keep) Watch(ctx context.Context, told func(id string, urgent bool)) err
 	defer tick.Stop()
 	for {
 		// What fails is tried again in the next round.
-		_ = k.learn(ctx)
+		_ = k.learn(ctx, k.client)
 		n.Tell(told)
 		select {
 		case <-ctx.Done():

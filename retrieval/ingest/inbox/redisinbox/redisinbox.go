@@ -169,7 +169,7 @@ func (k *keep) Known(id string) (inbox.Entry, bool) {
 
 // View implements inbox.Keep.
 func (k *keep) View(ctx context.Context, look func(*inbox.Table)) error {
-	if err := k.learn(ctx); err != nil {
+	if err := k.learn(ctx, k.client); err != nil {
 		return err
 	}
 	k.mu.RLock()

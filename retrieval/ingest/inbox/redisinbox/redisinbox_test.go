@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +113,78 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// cutter cuts each connection before the answer to its nth request is read: the
+// server has done what it was told to.
+type cutter struct {
+	left atomic.Int64
+}
+
+func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	return &cutConn{conn, c}, err
+}
+
+type cutConn struct {
+	net.Conn
+
+	c *cutter
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.c.left.Add(-1) == 0 {
+		return 0, errors.Join(net.ErrClosed, c.Close())
+	}
+	return n, err
+}
+
+// Wherever a connection is cut, with or without the client trying again, others
+// see all of the old or all of the new document, what was said to be done is done,
+// and no content stays that is none's.
+func TestCutConnections(t *testing.T) {
+	t.Parallel()
+	for _, retries := range []int{-1, 2} {
+		o, err := redis.ParseURL(redistest.URL(t))
+		must(t, err)
+		cuts := 0
+		for n := range 30 {
+			var cut cutter
+			cut.left.Store(1 << 40)
+			p := prefix(t.TempDir())
+			o.Dialer, o.PoolSize, o.MaxRetries = cut.dial, 1, retries
+			c := redis.NewClient(o)
+			whole, b := Open(client(t), "push:", Options{Prefix: p, Again: true}), Open(c, "push:", Options{Prefix: p, Again: true})
+			inboxtest.Put(t, b, inboxtest.Doc("a", "everyone"), "old, for all")
+			cut.left.Store(int64(n + 1))
+			_, _, err := b.Put(t.Context(), inboxtest.Doc("a", "hr"), strings.NewReader("new, for few"), inbox.Condition{})
+			got := inboxtest.Holds(t, whole)["a"]
+			if got != "group:hr: new, for few" && (err == nil || got != "everyone: old, for all") {
+				t.Errorf("cut %d: %v, and it holds %q", n, err, got)
+			}
+			gone := b.Delete(t.Context(), "a", inbox.Condition{})
+			if got := inboxtest.Holds(t, whole); gone == nil && len(got) != 0 {
+				t.Errorf("cut %d: dropped, and it holds %v", n, got)
+			}
+			if cut.left.Load() < 0 {
+				cuts++
+			}
+			must(t, whole.Drop(t.Context(), "a"))
+			admin := client(t)
+			keys := admin.Keys(t.Context(), "{"+p+":inbox}:push:b:*").Val()
+			for _, key := range keys {
+				if ttl := admin.TTL(t.Context(), key).Val(); ttl < 0 {
+					t.Errorf("cut %d: content that is nobody's stays for ever", n)
+				}
+			}
+			must(t, c.Close())
+		}
+		if cuts < 5 {
+			t.Errorf("only %d connections were cut", cuts)
+		}
+	}
+}
+
 // Any number of processes change one inbox: each put and each deletion is made
 // once, and no content is left over.
 func TestManyProcesses(t *testing.T) {
@@ -121,10 +195,14 @@ func TestManyProcesses(t *testing.T) {
 		b := Open(client(t), "push:", Options{Prefix: p, Again: true})
 		wg.Go(func() {
 			for n := range 20 {
-				inboxtest.Put(t, b, inboxtest.Doc(fmt.Sprintf("%d/%d", i, n), "everyone"), "own")
-				inboxtest.Put(t, b, inboxtest.Doc("shared", fmt.Sprintf("group:g%d", i)), fmt.Sprintf("g%d", i))
+				own := fmt.Sprintf("%d/%d", i, n)
+				_, _, err := b.Put(t.Context(), inboxtest.Doc(own, "everyone"), strings.NewReader("own"), inbox.Condition{})
+				_, _, all := b.Put(t.Context(), inboxtest.Doc("shared", fmt.Sprintf("group:g%d", i)), strings.NewReader(fmt.Sprintf("g%d", i)), inbox.Condition{})
 				if n%2 == 1 {
-					must(t, b.Delete(t.Context(), fmt.Sprintf("%d/%d", i, n), inbox.Condition{}))
+					err = errors.Join(err, b.Delete(t.Context(), own, inbox.Condition{}))
+				}
+				if err := errors.Join(err, all); err != nil {
+					t.Error(err)
 				}
 			}
 		})
