@@ -148,7 +148,10 @@ func (a *Adapter) post(ctx context.Context, t *desk.Task, q question, w worked, 
 	options.Parts = 1
 	o.short = render.Reply(w.Reply, options)[0]
 	ref := posted{Parts: len(o.parts), Reason: string(w.Reason)}
-	if w.moved {
+	switch {
+	case a.mute(o):
+		ref.Parts = 1
+	case w.moved:
 		ref.Parts++ // the word that it is private comes first
 	}
 	err := a.d.Ledger.PutAnswer(ctx, ledger.Answer{
@@ -204,11 +207,17 @@ type outgoing struct {
 // errGone says that the place of the answer was removed by a person.
 var errGone = errors.New("the response was dismissed")
 
+// apart reports that an answer must not stand where an earlier run began one:
+// that was for all, or said where to ask.
+//
+// SECURITY: who can read a place may have changed since.
+func (a *Adapter) apart(o outgoing) bool { return o.private && o.q.Guild != "" || a.mute(o) }
+
 // deliver puts the answer where it belongs: in the deferred response while its
 // token lives, else in a message of the bot.
 func (a *Adapter) deliver(ctx context.Context, o outgoing) (posted, error) {
 	switch {
-	case o.begun.ID != "":
+	case o.begun.ID != "" && !a.apart(o):
 		return a.complete(ctx, o)
 	case o.q.Share != "":
 		return a.deliverShared(ctx, o)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dt "footnote/adapters/discord/discordtest"
+	"footnote/bot"
 	"footnote/bot/clocktest"
 	"footnote/bot/desk"
 	"footnote/bot/ledger"
@@ -233,6 +234,62 @@ func (s surface) judge(t *testing.T, r *rig, before dt.Message) {
 	}
 	if short := strings.Contains(strings.Join(trail, "\n"), "Shortened"); s.long && answers == 1 && whole != 40 && !short {
 		t.Errorf("%d of 40 sentences are there: %q", whole, trail)
+	}
+}
+
+// SECURITY: what an earlier run began for all is not completed with what is for the
+// asker alone, when it is not known any more who can read there.
+func TestCrashThenTheAudienceIsLost(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(*rig){
+		"a command": func(r *rig) { r.ask(r.town.bob, r.town.open, "what about all and staff") },
+		"a mention": func(r *rig) { r.Mention(r.town.bob, r.town.open, "what about all and staff") },
+	} {
+		for _, at := range []string{"after edit", "after thread", "after message", "before place", "after place"} {
+			t.Run(name+", "+at, func(t *testing.T) {
+				t.Parallel()
+				x := newTown()
+				books := newShelf(x.documents())
+				books.say["all"] = long(40)
+				dir := t.TempDir()
+				start := func(s setting) *rig {
+					l, err := ledger.Open(dir, ledger.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.ledger, s.shelf, s.config = l, books, func(c *Config) { c.Mentions = true }
+					return newRig(t, x, s)
+				}
+				life := ledgertest.NewLife(at)
+				r := start(setting{life: life})
+				ask(r)
+				r.Eventually("the end of the process, or of its work", func() bool {
+					select {
+					case <-life.Ended():
+						return true
+					default:
+					}
+					p, err := r.ledger.Pending(context.Background(), 1)
+					d, _ := r.ledger.Latest(context.Background(), 1)
+					return err == nil && len(p) == 0 && len(d) > 0
+				})
+				_ = r.stop()
+				_ = r.ledger.Close()
+				r.SetRules(dt.Rules{CanRead: x.canRead, Lost: true, Claimed: func(string) bool { return true }, DeadTokenCalls: 8})
+				connected := make(chan *Adapter, 1)
+				books.wait = func(context.Context, bot.Message) {
+					a := <-connected
+					a.book.Forget()
+					connected <- a
+				}
+				next := start(setting{server: r.Server})
+				connected <- next.adapter
+				next.idle()
+				for _, broken := range next.CheckInvariants() {
+					t.Error(broken)
+				}
+			})
+		}
 	}
 }
 

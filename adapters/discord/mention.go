@@ -104,12 +104,18 @@ func (a *Adapter) takeMessage(ctx context.Context, q question) {
 	}
 }
 
+// mute reports that a message is not answered aloud where it was written.
+func (a *Adapter) mute(o outgoing) bool {
+	q := o.q
+	return q.Message && q.Guild != "" && (o.moved || a.dir.mode(q.Guild, q.Channel, q.Hint) == PrivateAlways)
+}
+
 // deliverMessage replies to a message where it was written. If it is not known
 // who can read there, or the channel is set to private answers, the reply says
 // how to ask in private, the same to everybody.
 func (a *Adapter) deliverMessage(ctx context.Context, o outgoing) (posted, error) {
 	q := o.q
-	if q.Guild != "" && (o.moved || a.dir.mode(q.Guild, q.Channel, q.Hint) == PrivateAlways) {
+	if a.mute(o) {
 		o.parts = []render.Message{render.Say("I cannot answer aloud here. Ask with /ask and private: true, or in a direct message.")}
 	}
 	at, err := a.messages(ctx, o, q.Channel, o.parts, &render.Reference{Message: q.ID, Channel: q.Channel})
