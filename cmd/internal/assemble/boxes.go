@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -58,7 +59,8 @@ func (s *State) roots() ([]string, error) {
 
 // moveIn moves documents that were pushed to this process before there was a
 // Redis, or before that kept them, from the data directory to where they lie now.
-func (l *Library) moveIn(ctx context.Context) error {
+// One that cannot be read stays, and its sender has to send it again.
+func (l *Library) moveIn(ctx context.Context, log *slog.Logger) error {
 	if l.state.Link == nil || !l.state.Alone() {
 		return nil
 	}
@@ -72,7 +74,12 @@ func (l *Library) moveIn(ctx context.Context) error {
 	}
 	all, err := old.List(ctx, "", "", math.MaxInt)
 	for _, e := range all {
-		if err = l.move(ctx, old, e); err != nil {
+		var fault *ingest.Fault
+		if err = l.move(ctx, old, e); errors.As(err, &fault) {
+			log.Error("a pushed document was damaged and not moved to the Redis: its sender must send it again", "error", err)
+			err = nil
+		}
+		if err != nil {
 			return fmt.Errorf("moving the documents of %s to the Redis: %w", dir, err)
 		}
 	}

@@ -122,7 +122,7 @@ func (in *Ingester) open(c config.Config, progress func(ingest.Event), log *slog
 	if in.notes, err = openNotes(c, dir); err != nil {
 		return err
 	}
-	if err = in.moveIn(context.Background()); err != nil {
+	if err = in.moveIn(context.Background(), log); err != nil {
 		return err
 	}
 	if err = in.guard(log); err != nil {
