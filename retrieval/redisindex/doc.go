@@ -24,6 +24,7 @@
 //	PREFIX:{NAME}:p:PUB       hash   N -> passage, JSON
 //	PREFIX:{NAME}:s:PUB       hash   N -> token states
 //	PREFIX:{NAME}:t:PUB       string canonical text
+//	PREFIX:{NAME}:r           string nothing: it is written to wait for a replica
 //	PREFIX:{NAME}:x:PUB       string number of chunks and tokens, for deleting it
 //
 // A publication (PUB) is one call of Publish, 16 random characters. It is
@@ -63,8 +64,9 @@
 // law; the vector, its hash and index take 4 kB), and 8 bytes in this process for
 // each chunk in a list that was asked for.
 //
-// Durable means: acknowledged by the server. With appendfsync everysec the loss
-// of power, not the end of the process, may take the last second.
+// Durable means: acknowledged by the server, and by a replica, where one follows
+// and keeps up. With appendfsync everysec the loss of power, not the end of the
+// process, may take the last second.
 //
 // It does not start a server, does not fuse or rerank, and does not judge a
 // vector beyond its length and norm.

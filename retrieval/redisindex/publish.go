@@ -306,10 +306,16 @@ func (g *Generation) changeFrom(ctx context.Context, fence string, id retrieval.
 			return nil, err
 		}
 		r, err := next(old)
-		if err != nil || old == nil && r == nil {
+		if err != nil {
 			return old, err
 		}
-		done, err := g.swap(ctx, fence, id, old, r)
+		done := old == nil && r == nil
+		if !done {
+			done, err = g.swap(ctx, fence, id, old, r)
+		}
+		if err == nil && done {
+			err = g.received(ctx)
+		}
 		if err != nil || done {
 			return old, err
 		}
@@ -318,6 +324,17 @@ func (g *Generation) changeFrom(ctx context.Context, fence string, id retrieval.
 		}
 	}
 	return nil, errRestless
+}
+
+// received waits until a replica has the change, where one follows.
+//
+// SECURITY: a narrowed access list or a removal that is acknowledged stays in
+// force when a replica takes over. One that is slow is not waited for for long.
+func (g *Generation) received(ctx context.Context) error {
+	return g.client.Watch(ctx, func(tx *redis.Tx) error {
+		_, err := redislink.Received(ctx, tx, g.keys.touch)
+		return err
+	})
 }
 
 // swap runs changeScript from old to r, either of which may be nil.

@@ -224,15 +224,15 @@ func (k keys) placeOf(key string) (place, error) {
 
 // keys are the names of a generation's keys.
 type keys struct {
-	index, version, log, documents, directory, overlay, names, fences string
-	chunks, passages, states, texts, contents                         string // followed by a publication
-	postings                                                          string // followed by a token
+	index, version, log, documents, directory, overlay, names, fences, touch string
+	chunks, passages, states, texts, contents                                string // followed by a publication
+	postings                                                                 string // followed by a token
 }
 
 func newKeys(prefix, name string) keys {
 	p := prefix + ":{" + name + "}"
 	return keys{
-		index: p, version: p + ":v", log: p + ":l", documents: p + ":d", directory: p + ":a", overlay: p + ":o", names: p + ":u", fences: p + ":f",
+		index: p, version: p + ":v", log: p + ":l", documents: p + ":d", directory: p + ":a", overlay: p + ":o", names: p + ":u", fences: p + ":f", touch: p + ":r",
 		chunks: p + ":c:", passages: p + ":p:", states: p + ":s:", texts: p + ":t:", contents: p + ":x:", postings: p + ":w:",
 	}
 }

@@ -144,6 +144,48 @@ func TestPromoteOnAReplica(t *testing.T) {
 	}
 }
 
+// When a change is acknowledged a replica has it: should that take over, nobody
+// reads again what was taken away.
+func TestChangesAreAtAReplica(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	master := redistest.New(t, t.TempDir(), "--repl-diskless-sync-delay", "0")
+	slow := redistest.NewProxy(t, master.Address)
+	replica := redistest.New(t, t.TempDir(), "--replicaof", strings.Replace(slow.Address(), ":", " ", 1))
+	redistest.Await(t, func() string {
+		about, err := master.Say("INFO replication")
+		if err != nil || !strings.Contains(about, "state=online") {
+			return about
+		}
+		return ""
+	})
+	s := openAt(t, "redis://"+master.Address, Options{Prefix: "footnote"})
+	g := create(t, s)
+	public, narrow := acl.NewList(acl.Everyone), acl.NewList("user:ada")
+	must(t, g.Publish(ctx, indextest.Publication("a", "1", public, "alpha")))
+	must(t, g.Publish(ctx, indextest.Publication("b", "1", public, "beta")))
+	slow.Delay(500)
+	must(t, g.SetAccess(ctx, "a", narrow))
+	there := func() map[retrieval.DocumentID]string {
+		other, err := openAt(t, "redis://"+replica.Address, Options{Prefix: "footnote"}).Open(ctx, g.manifest.Name)
+		must(t, err)
+		infos, err := other.Documents(ctx, system.Grant())
+		must(t, err)
+		out := map[retrieval.DocumentID]string{}
+		for _, d := range infos {
+			out[d.ID] = d.Access.String()
+		}
+		return out
+	}
+	if d := cmp.Diff(map[retrieval.DocumentID]string{"a": narrow.String(), "b": public.String()}, there()); d != "" {
+		t.Errorf("after an access list changed (-want +got):\n%s", d)
+	}
+	must(t, g.Remove(ctx, "b"))
+	if d := cmp.Diff(map[retrieval.DocumentID]string{"a": narrow.String()}, there()); d != "" {
+		t.Errorf("after a document was removed (-want +got):\n%s", d)
+	}
+}
+
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

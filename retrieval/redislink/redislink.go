@@ -20,7 +20,9 @@
 // FT.DROPINDEX replicate). Commands fail as unavailable from the master's end
 // until the Sentinels name another, and go on by themselves then. Replication is
 // asynchronous: what a replica had not yet when it took over is gone, though
-// acknowledged, always the latest writes and never one out of the middle.
+// acknowledged, always the latest writes and never one out of the middle; also
+// where a failover is asked for, since the old master takes writes for another
+// moment. What must not be lost waits for a replica (WAIT).
 //
 // A cluster is refused. Measured with Redis 8.2.3 and the engine 2.10.5: an index
 // is on the shard of its name's slot, and when that slot moves to another shard

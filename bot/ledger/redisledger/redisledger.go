@@ -38,17 +38,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"footnote/bot/ledger"
-	"footnote/retrieval"
 	"footnote/retrieval/redislink"
 )
 
@@ -126,13 +123,9 @@ func (l *Ledger) transactThen(ctx context.Context, then func(context.Context, *r
 	}
 }
 
-// keeping is how long a write waits for the disk, and for a replica: with
-// everysec a second at most while the disk keeps up.
+// keeping is how long a write waits for the disk: with everysec a second at most
+// while that keeps up.
 const keeping = 1200 * time.Millisecond
-
-// errAlone says that a server that was written to is not, or no longer, one
-// whose writes last.
-var errAlone = fmt.Errorf("%w: no replica has what was written", retrieval.ErrUnavailable)
 
 // kept waits until the writes of a connection are on the server's disk, and at a
 // replica where one follows. It is for what must not be lost with the server's
@@ -147,22 +140,8 @@ func kept(ctx context.Context, tx *redis.Tx) error {
 	if err := tx.Do(ctx, "WAITAOF", 1, 0, keeping.Milliseconds()).Err(); redislink.Unavailable(err) {
 		return err
 	}
-	about, err := tx.Info(ctx, "replication").Result()
-	must := strings.Contains(about, "min_slaves_good_slaves:")
-	switch {
-	case redislink.Unavailable(err):
+	if _, err := redislink.Received(ctx, tx, ""); redislink.Unavailable(err) || errors.Is(err, redislink.ErrAlone) {
 		return err
-	case strings.Contains(about, "role:slave"):
-		return errAlone
-	case !must && !strings.Contains(about, ",state=online,"):
-		return nil
-	}
-	n, err := tx.Do(ctx, "WAIT", 1, keeping.Milliseconds()).Int()
-	switch {
-	case redislink.Unavailable(err):
-		return err
-	case must && err == nil && n == 0:
-		return errAlone
 	}
 	return nil
 }
@@ -181,7 +160,7 @@ func again(err error, try int) bool {
 		return false
 	case errors.Is(err, redis.TxFailedErr):
 		return try < conflicts
-	case errors.Is(err, errAlone) || errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStep):
+	case errors.Is(err, redislink.ErrAlone) || errors.As(err, &answer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStep):
 		return false
 	case errors.Is(err, redislink.ErrOpen) || errors.As(err, &network) && network.Timeout():
 		return false // it has taken its time already
