@@ -47,7 +47,19 @@ func (p prepared) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(work)
+	overlap()
 	return p.M.Run()
+}
+
+// overlap runs more tests at once than there are cores: most of their time they
+// wait, for processes that start and for what these wait for themselves.
+func overlap() {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if !set {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // the flag is there, and takes numbers
+	}
 }
 
 func prepare() (err error) {
