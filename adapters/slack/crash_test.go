@@ -178,7 +178,11 @@ func (p *program) worked(before msg) bool {
 			n++
 		}
 	}
-	return err == nil && (before.TS == "" || before.User != "U0BOT" && n > 0 || n > 1)
+	asked := 1
+	if before.User == "U0BOT" {
+		asked = 2
+	}
+	return err == nil && n == asked
 }
 
 // judge holds what people see at the end to what was promised.
