@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"footnote/adapters/slack/slacktest"
 )
@@ -92,7 +93,7 @@ func TestRedis_FileToldByAnother(t *testing.T) {
 	s.WaitSockets(2)
 	s.Distribute(func(n int) int { return n - 1 })
 	m := s.PostFile("U0ADA", "C0SECURITY", "", "<@U0BOT> add this", []slacktest.File{{ID: "F0LEAVE", Name: "leave.md", Content: leaveDocument}})
-	patient(t, "the file to be taken", s.Wait, func() bool { return r.link.HLen(context.Background(), "footnote:notices").Val() == 1 })
+	r.notices(1)
 	_ = b.stop(syscall.SIGKILL)
 	r.working(env)
 	said(t, s, "C0SECURITY", func(n slacktest.Message) bool {
@@ -101,7 +102,22 @@ func TestRedis_FileToldByAnother(t *testing.T) {
 	if got := s.FromBot("C0SECURITY"); len(got) != 1 {
 		t.Errorf("%d messages in the channel", len(got))
 	}
-	patient(t, "the notice to be settled", s.Wait, func() bool { return r.link.HLen(context.Background(), "footnote:notices").Val() == 0 })
+	r.notices(0)
+}
+
+// notices waits until so many messages wait for what becomes of a file.
+func (r *onRedis) notices(want int64) {
+	r.Helper()
+	late := time.Now().Add(2 * time.Minute)
+	for range time.Tick(20 * time.Millisecond) {
+		n, err := r.link.HLen(context.Background(), "footnote:notices").Result()
+		if err == nil && n == want {
+			return
+		}
+		if time.Now().After(late) {
+			r.Fatalf("%d messages wait, %v, want %d", n, err, want)
+		}
+	}
 }
 
 // heard reports that the replica got something from Slack.
