@@ -191,11 +191,11 @@ func (s *Server) again(d *delivery, reason string) {
 		s.giveUp(d, "operation_timeout")
 		return
 	}
-	if d.retry >= len(retryDelays) {
+	if d.retry >= len(s.retries) {
 		s.giveUp(d, "")
 		return
 	}
-	wait := retryDelays[d.retry]
+	wait := s.retries[d.retry]
 	d.retry++
 	n := d.retry
 	s.Later(wait, func() {
