@@ -38,6 +38,7 @@ func TestSentinels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c.o.Deadline = 10 * time.Second
 			l := open(t, c.o)
 			err, got, found := l.Usable(ctx), l.Get(ctx, "key").Err(), bad(l.Check(ctx, "footnote"))
 			if c.says == "" {

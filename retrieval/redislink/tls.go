@@ -149,7 +149,7 @@ func (l *Link) Remedy(ctx context.Context, err error) string {
 }
 
 // looking is how long a look at the server may take.
-const looking = time.Second
+const looking = 2 * time.Second
 
 // mismatch looks whether the server speaks TLS where the address says that it
 // does not, or the other way round. No secret is sent.
