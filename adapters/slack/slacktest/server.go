@@ -22,6 +22,7 @@ import (
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
+	retries []time.Duration // waits before the retries of an event
 	*fakeserver.Server
 	clock clocktest.Clock
 
@@ -85,6 +86,10 @@ func WithRateLimit(route string, perMinute int) Option {
 // WithChannelLimit allows one message a second in a channel, in bursts of three.
 func WithChannelLimit() Option { return func(s *Server) { s.perChan = true } }
 
+// WithRetries sets the waits before the retries of an event: Slack's are none, a
+// minute, five minutes.
+func WithRetries(waits ...time.Duration) Option { return func(s *Server) { s.retries = waits } }
+
 // WithPingEvery sets how often sockets are pinged, in real time; one second by default.
 func WithPingEvery(d time.Duration) Option { return func(s *Server) { s.pingEvery = d } }
 
@@ -96,7 +101,7 @@ func WithRules(r Rules) Option { return func(s *Server) { s.rules = r } }
 func New(t testing.TB, w World, opts ...Option) *Server {
 	st, err := newState(w)
 	s := &Server{
-		clock: clocktest.RealClock(), world: st,
+		clock: clocktest.RealClock(), world: st, retries: retryDelays,
 		rng: rand.New(rand.NewPCG(1, 1)), ids: map[string]int{}, tokens: map[string]*token{}, limits: map[string]int{},
 		calls: fakeserver.Window{}, responseURLs: map[string]*responseURL{}, triggers: map[string]*trigger{},
 		views: map[string][]*View{}, homes: map[string]*View{}, statuses: map[place]statusLine{},
