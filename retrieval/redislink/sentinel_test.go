@@ -21,6 +21,13 @@ func TestSentinels(t *testing.T) {
 	ctx := context.Background()
 	servers := redistest.NewReplicated(t, "--min-replicas-to-write", "1")
 	guarded := redistest.NewSentinel(t, servers.Master.Address)
+	redistest.Await(t, func() string { // until it has heard of the others
+		said, err := guarded.Say("SENTINEL CKQUORUM " + redistest.MasterName)
+		if err != nil || !strings.HasPrefix(said, "+OK") {
+			return "the guarded Sentinel says " + said
+		}
+		return ""
+	})
 	if said, err := guarded.Say("ACL SETUSER default resetpass >canary"); err != nil || said != "+OK\r\n" {
 		t.Fatal(said, err)
 	}
