@@ -13,6 +13,8 @@
 //	GET  /source/{answer}/{n}    a cited passage in its surroundings, for the person named in the link
 //	     /v1/                    documents of other systems, see push
 //
+// What is configured and cannot be served yet gives 503 with Retry-After.
+//
 // Bodies are read whole, at most 1 MiB, before a handler is called, so that a
 // handler verifies the very bytes that were signed. Verifying is the handlers'
 // part: this package knows no platform. The API below /v1/ alone decides about
@@ -39,6 +41,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,10 +81,17 @@ type Options struct {
 	Viewer *Viewer
 	// API serves /v1/; nil: 404.
 	API http.Handler
+	// Starting are paths (as routes have them) that will be served as soon as
+	// what is behind them is there. Until then they answer 503, which
+	// platforms and proxies try again, and not 404, which may be believed.
+	Starting []string
 	// Grace is how long requests may take to finish at a shutdown: 10 s.
 	Grace time.Duration
 	Log   *slog.Logger // nil: none
 }
+
+// SourcePath is the pattern of the viewer's pages.
+const SourcePath = "/source/{answer}/{n}"
 
 // Server is the HTTP server.
 type Server struct {
@@ -116,12 +126,15 @@ func (s *Server) routes() http.Handler {
 		{"/healthz", "healthz", false, http.HandlerFunc(healthz)},
 		{"/readyz", "readyz", false, http.HandlerFunc(s.readyz)},
 		{"/metrics", "metrics", false, orNil(s.o.Metrics)},
-		{"/source/{answer}/{n}", "source", false, orNil(s.o.Viewer)},
+		{SourcePath, "source", false, orNil(s.o.Viewer)},
 		{"/slack/events", "slack_events", true, m.SlackEvents},
 		{"/slack/interactions", "slack_interactions", true, m.SlackInteractions},
 		{"/slack/commands", "slack_commands", true, m.SlackCommands},
 		{"/discord/interactions", "discord_interactions", true, m.DiscordInteractions},
 	} {
+		if r.handler == nil && slices.Contains(s.o.Starting, r.pattern) {
+			r.handler = http.HandlerFunc(starting)
+		}
 		if r.handler != nil {
 			mux.Handle(r.pattern, s.wrap(r))
 		}
@@ -299,6 +312,12 @@ func (s *Server) account(name string, out *recorder, start time.Time) {
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "not found", http.StatusNotFound)
+}
+
+// starting answers for what is not there yet.
+func starting(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "5")
+	http.Error(w, "starting: try again", http.StatusServiceUnavailable)
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {

@@ -59,7 +59,7 @@ func TestAPIGetsWhatWasSent(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	s := New(Options{Mounts: Mounts{SlackEvents: echo, DiscordInteractions: echo}, Metrics: NewMetrics(Gathered{})})
+	s := New(Options{Mounts: Mounts{SlackEvents: echo, DiscordInteractions: echo}, Metrics: NewMetrics(Gathered{}), Starting: []string{"/slack/interactions", "/slack/events"}})
 	for _, c := range []struct {
 		name, method, target, body string
 		status                     int
@@ -77,6 +77,8 @@ func TestRoutes(t *testing.T) {
 		{"POST on health", "POST", "/healthz", "x", 405, "method not allowed\n"},
 		{"HEAD on health", "HEAD", "/healthz", "", 200, "ok\n"},
 		{"not set up", "POST", "/slack/commands", "x", 404, "not found\n"},
+		{"to be served later on", "POST", "/slack/interactions", "x", 503, "starting: try again\n"},
+		{"GET on what is later on", "GET", "/slack/interactions", "", 405, "method not allowed\n"},
 		{"no viewer", "GET", "/source/a/1", "", 404, "not found\n"},
 		{"unknown", "GET", "/", "", 404, "not found\n"},
 		{"below a mount", "POST", "/slack/events/x", "", 404, "not found\n"},
@@ -89,6 +91,9 @@ func TestRoutes(t *testing.T) {
 			}
 			if allow := r.Header.Get("Allow"); (allow != "") != (c.status == 405) {
 				t.Errorf("Allow is %q", allow)
+			}
+			if after := r.Header.Get("Retry-After"); (after != "") != (c.status == 503) {
+				t.Errorf("Retry-After is %q", after)
 			}
 		})
 	}

@@ -33,6 +33,11 @@ func fail(w http.ResponseWriter, p problem) {
 	write(w, p.Status, "application/problem+json", p)
 }
 
+// Starting answers in the place of the API until there is anything to serve.
+func Starting(w http.ResponseWriter, _ *http.Request) {
+	fail(w, problem{Status: http.StatusServiceUnavailable, After: 5, Detail: "The service is starting: try again."})
+}
+
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -15,7 +16,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"footnote/adapters/discord"
+	"footnote/adapters/slack"
 	"footnote/adapters/web"
+	"footnote/adapters/web/push"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval"
 	"footnote/retrieval/redislink"
@@ -23,10 +27,11 @@ import (
 
 // Await waits until the Redis of the configuration answers. Until then it says
 // why it waits, each time that this changes, and the web server that is
-// configured says that it is not ready. An error is one that waiting does not
+// configured says that it is not ready, and of the paths that it will serve that
+// they are not there yet. An error is one that waiting does not
 // mend, such as a wrong password.
-func Await(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) error {
-	w := &wait{c: c, say: say}
+func Await(ctx context.Context, c config.Config, p config.Platforms, log *slog.Logger, say func(string)) error {
+	w := &wait{c: c, p: p, say: say}
 	if w.over(ctx) {
 		return w.err
 	}
@@ -47,6 +52,7 @@ func Await(ctx context.Context, c config.Config, log *slog.Logger, say func(stri
 // wait is the waiting for a Redis.
 type wait struct {
 	c   config.Config
+	p   config.Platforms
 	say func(string)
 
 	mu  sync.Mutex
@@ -146,10 +152,32 @@ func (w *wait) unready(ctx context.Context, log *slog.Logger) error {
 		<-ctx.Done()
 		return nil
 	}
-	s := web.New(web.Options{Listen: w.c.Web.Listen, Grace: time.Second, Log: log, Ready: []web.Check{
+	return w.server(log).Run(ctx)
+}
+
+func (w *wait) server(log *slog.Logger) *web.Server {
+	o := web.Options{Listen: w.c.Web.Listen, Grace: time.Second, Log: log, Starting: w.paths(), Ready: []web.Check{
 		{Name: "redis", Probe: func(context.Context) error { return cmp.Or(w.last(), retrieval.ErrUnavailable) }},
-	}})
-	return s.Run(ctx)
+	}}
+	if len(w.p.Push) > 0 {
+		o.API = http.HandlerFunc(push.Starting)
+	}
+	return web.New(o)
+}
+
+// paths are those that the configuration has served later on.
+func (w *wait) paths() []string {
+	out := []string{"/metrics"}
+	if w.p.Slack != nil && w.c.Slack.Mode == string(slack.HTTP) {
+		out = append(out, "/slack/events", "/slack/interactions", "/slack/commands")
+	}
+	if w.p.Discord != nil && w.c.Discord.Mode == discord.HTTP {
+		out = append(out, "/discord/interactions")
+	}
+	if w.c.Web.PublicURL != "" {
+		out = append(out, web.SourcePath)
+	}
+	return out
 }
 
 // sourcesTerm is how long nobody keeps up with the sources when the replica that

@@ -94,7 +94,7 @@ func (p *program) runServe(ctx context.Context) (err error) {
 // on, and counts its documents.
 func openService(ctx context.Context, c config.Config, p config.Platforms, log *slog.Logger, say func(string)) (*assemble.Service, int, error) {
 	for {
-		if err := assemble.Await(ctx, c, log, say); err != nil {
+		if err := assemble.Await(ctx, c, p, log, say); err != nil {
 			return nil, 0, err
 		}
 		s, err := assemble.OpenService(ctx, c, p, log)

@@ -40,7 +40,7 @@ var errNoRedis = errors.New("workers share their work on a Redis, and none is co
 func openWorker(ctx context.Context, c config.Config, log *slog.Logger, say func(string)) (*assemble.Worker, error) {
 	c.Web.Listen = ""
 	for {
-		if err := assemble.Await(ctx, c, log, say); err != nil || ctx.Err() != nil {
+		if err := assemble.Await(ctx, c, config.Platforms{}, log, say); err != nil || ctx.Err() != nil {
 			return nil, err
 		}
 		w, err := assemble.OpenWorker(c, log)
