@@ -36,6 +36,8 @@ var (
 	ErrFormat = errors.New("the index has another format")
 	// ErrCorrupt says that stored bytes do not match their checksum.
 	ErrCorrupt = errors.New("the index is damaged")
+	// ErrUnfinished says that the build of a generation was begun and not ended.
+	ErrUnfinished = errors.New("its build was begun and not finished, so that documents are missing in it: run the ingest again, which finishes it and goes over to it")
 	// ErrInUse says that another process holds the data directory.
 	ErrInUse = errors.New("the data directory is in use")
 	// ErrUnavailable says that the index cannot be reached or cannot answer
@@ -260,16 +262,31 @@ type Generation interface {
 	Writer
 }
 
+// Marks is what has become of generations since they were made. One that was
+// made before there were marks has none.
+type Marks struct {
+	Unfinished map[string]bool // by name: the build has begun and not ended
+	ByHand     bool            // a person promoted the current one
+}
+
 // Store keeps the generations and the alias that names the current one.
 type Store interface {
-	// Create makes an empty shadow generation. Name, Format and Created of
-	// the manifest are the store's to fill.
+	// Create makes an empty shadow generation, which is unfinished. Name, Format
+	// and Created of the manifest are the store's to fill.
 	Create(ctx context.Context, m Manifest) (Generation, error)
 	// Open opens a generation by name; "" opens the current one, ErrNoIndex
 	// if there is none. ErrFormat, ErrCorrupt say why one cannot be opened.
 	Open(ctx context.Context, name string) (Generation, error)
+	// Finish says that the build of the generation has ended. Saying so again is
+	// no error.
+	Finish(ctx context.Context, name string) error
 	// Promote points the alias at the generation in one durable step.
 	Promote(ctx context.Context, name string) error
+	// PromoteByHand is Promote for a person, whose choice stays known until the
+	// next promotion. ErrUnfinished: the build of the generation has not ended.
+	PromoteByHand(ctx context.Context, name string) error
+	// Marks says what has become of the generations.
+	Marks(ctx context.Context) (Marks, error)
 	// Generations lists the manifests, oldest first, and names the current.
 	Generations(ctx context.Context) (all []Manifest, current string, err error)
 }

@@ -62,6 +62,8 @@ func Run(t *testing.T, open func(t *testing.T) retrieval.Store) {
 		{"published values are copied", copied},
 		{"cancelled context", cancelled},
 		{"generations and the alias", generations},
+		{"an unfinished generation is promoted by no person", unfinished},
+		{"a person's promotion is known until the next one", byHand},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

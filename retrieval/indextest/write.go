@@ -284,3 +284,50 @@ func generations(t *testing.T, s retrieval.Store) {
 	diff(t, "shadow", retrieval.Counts{Documents: 2, Chunks: 2}, b.Counts())
 	diff(t, "current one", retrieval.Counts{Documents: 1, Chunks: 1}, a.Counts())
 }
+
+func unfinished(t *testing.T, s retrieval.Store) {
+	whole, half := create(t, s).Manifest().Name, create(t, s).Manifest().Name
+	fatal(t, s.Finish(t.Context(), whole))
+	fatal(t, s.Finish(t.Context(), whole))
+	fatal(t, s.PromoteByHand(t.Context(), whole))
+	if err := s.PromoteByHand(t.Context(), half); !errors.Is(err, retrieval.ErrUnfinished) {
+		t.Errorf("promoting half a generation: %v", err)
+	}
+	for _, name := range []string{"no-such-generation", "../etc"} {
+		if s.Finish(t.Context(), name) == nil || s.PromoteByHand(t.Context(), name) == nil {
+			t.Errorf("%s was finished or promoted", name)
+		}
+	}
+	marked(t, s, whole, retrieval.Marks{Unfinished: map[string]bool{half: true}, ByHand: true})
+	fatal(t, s.Promote(t.Context(), half)) // the first of all is, with its first document
+	marked(t, s, half, retrieval.Marks{Unfinished: map[string]bool{half: true}})
+	fatal(t, s.Finish(t.Context(), half))
+	fatal(t, s.PromoteByHand(t.Context(), half))
+	marked(t, s, half, retrieval.Marks{Unfinished: map[string]bool{}, ByHand: true})
+}
+
+func byHand(t *testing.T, s retrieval.Store) {
+	marked(t, s, "", retrieval.Marks{Unfinished: map[string]bool{}})
+	a, b := create(t, s).Manifest().Name, create(t, s).Manifest().Name
+	for _, name := range []string{a, b} {
+		fatal(t, s.Finish(t.Context(), name))
+	}
+	for _, step := range []struct {
+		name    string
+		promote func(context.Context, string) error
+		byHand  bool
+	}{{a, s.Promote, false}, {b, s.PromoteByHand, true}, {b, s.PromoteByHand, true}, {a, s.PromoteByHand, true}, {a, s.Promote, false}, {b, s.PromoteByHand, true}, {a, s.Promote, false}, {b, s.Promote, false}} {
+		fatal(t, step.promote(t.Context(), step.name))
+		marked(t, s, step.name, retrieval.Marks{Unfinished: map[string]bool{}, ByHand: step.byHand})
+	}
+}
+
+func marked(t *testing.T, s retrieval.Store, current string, want retrieval.Marks) {
+	t.Helper()
+	_, name, err := s.Generations(t.Context())
+	fatal(t, err)
+	diff(t, "current", current, name)
+	got, err := s.Marks(t.Context())
+	fatal(t, err)
+	diff(t, "marks", want, got)
+}

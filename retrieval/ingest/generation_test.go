@@ -113,6 +113,58 @@ func TestIngest_BackToAnOlderGeneration(t *testing.T) {
 	}
 }
 
+// A build is unfinished from its begin until a run has ended it, whether the
+// generation is the first or a shadow.
+func TestIngest_Unfinished(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		before bool // there is a generation of another model
+	}{{"first generation", false}, {"shadow", true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			src := newFolder(t, map[string]string{"a.md": text("alpha"), "b.md": text("beta"), "c.md": text("gamma")})
+			dir := t.TempDir()
+			if tc.before {
+				b := open(t, dir, modelstest.NewEmbedder(modelstest.WithName("other")))
+				b.ingest(src, How{})
+				b.close()
+			}
+			b := open(t, dir, modelstest.NewEmbedder())
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			r, err := b.Ingest(ctx, src, How{Told: func(e Event) {
+				if e.Effect == Renewal {
+					kill()
+				}
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("the run was not ended: %v", err)
+			}
+			b.marks(map[string]bool{r.Generation: true})
+			r = b.ingest(src, How{Only: []string{src.path("a.md")}})
+			if !tc.before { // a shadow's run is over everything
+				b.marks(map[string]bool{r.Generation: true})
+				r = b.ingest(src, How{})
+			}
+			b.marks(map[string]bool{})
+			if b.current() != r.Generation || len(b.search("gamma", acl.Everyone)) != 1 {
+				t.Errorf("current is %s, built was %s", b.current(), r.Generation)
+			}
+		})
+	}
+}
+
+// marks compares which generations are unfinished.
+func (b *bench) marks(want map[string]bool) {
+	b.t.Helper()
+	m, err := b.store.Marks(context.Background())
+	must(b.t, err)
+	if diff := cmp.Diff(want, m.Unfinished); diff != "" {
+		b.t.Errorf("unfinished (-want +got):\n%s", diff)
+	}
+}
+
 func sorted(s []string) []string { slices.Sort(s); return s }
 
 // While a shadow is built, what is refused or removed is gone from the

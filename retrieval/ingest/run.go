@@ -289,10 +289,23 @@ func (r *run) finish(ctx context.Context) error {
 	if err := r.unlisted(ctx); err != nil {
 		return err
 	}
-	if r.promoted || r.current == nil && len(r.there) == 0 {
+	switch {
+	case r.promoted && r.how.Only != nil:
+		return nil
+	case r.promoted:
+		return r.whole(ctx)
+	case r.current == nil && len(r.there) == 0:
 		return nil
 	}
 	return r.replaceCurrent(ctx)
+}
+
+// whole says that the target's build has ended.
+func (r *run) whole(ctx context.Context) error {
+	if err := r.store.Finish(ctx, r.targetName); err != nil {
+		return fmt.Errorf("finishing generation %s: %w", r.targetName, err)
+	}
+	return nil
 }
 
 // replaceCurrent promotes the shadow unless a document that is in use would
@@ -316,6 +329,9 @@ func (r *run) replaceCurrent(ctx context.Context) error {
 			return fmt.Errorf("clearing the new generation: %w", err)
 		}
 		delete(r.there, id)
+	}
+	if err := r.whole(ctx); err != nil {
+		return err
 	}
 	return r.promote(ctx)
 }

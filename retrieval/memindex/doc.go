@@ -9,6 +9,8 @@
 //
 //	lock                             held by the process that has it open; its pid
 //	current                          alias: the promoted generation's name and a checksum
+//	by-hand                          alias: what a person promoted last, if nothing else promoted since
+//	generations/NAME/unfinished      empty: the build has begun and not ended
 //	generations/NAME/manifest.json   {"sha256": of the manifest, "manifest": {…}}
 //	generations/NAME/index.log       retrieval/journal; records in record.go
 //

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 const (
 	manifestFile = "manifest.json"
 	logFile      = "index.log"
+	unfinished   = "unfinished" // an empty file; absent: the build has ended
 	rebuild      = "build the index anew with: footnote ingest --rebuild FOLDER"
 )
 
@@ -112,4 +114,21 @@ func storage(err error) error {
 		return fmt.Errorf("%w: %w; %s", retrieval.ErrFormat, err, rebuild)
 	}
 	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// drop removes a file for good. One that is absent is no error.
+func drop(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return journal.SyncDir(filepath.Dir(path))
 }

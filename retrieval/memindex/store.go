@@ -162,6 +162,9 @@ func (s *Store) make(m retrieval.Manifest) error {
 		err = makeLog(filepath.Join(aside, logFile))
 	}
 	if err == nil {
+		err = journal.WriteFile(filepath.Join(aside, unfinished), nil)
+	}
+	if err == nil {
 		err = os.Rename(aside, s.path(m.Name))
 	}
 	if err != nil {
@@ -208,8 +211,8 @@ func (s *Store) load(name string) (retrieval.Generation, error) {
 	return g, nil
 }
 
-// Promote points the alias at the generation.
-func (s *Store) Promote(ctx context.Context, name string) error {
+// Finish says that the build of the generation has ended.
+func (s *Store) Finish(ctx context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(ctx); err != nil {
@@ -218,10 +221,76 @@ func (s *Store) Promote(ctx context.Context, name string) error {
 	if _, err := s.manifest(name); err != nil {
 		return err
 	}
-	if err := writeAlias(s.alias(), name); err != nil {
+	if err := drop(s.path(name, unfinished)); err != nil {
+		return fmt.Errorf("finishing generation %s: %w", name, err)
+	}
+	return nil
+}
+
+// Promote points the alias at the generation.
+func (s *Store) Promote(ctx context.Context, name string) error {
+	return s.promote(ctx, name, false)
+}
+
+// PromoteByHand is Promote for a person.
+func (s *Store) PromoteByHand(ctx context.Context, name string) error {
+	return s.promote(ctx, name, true)
+}
+
+// promote writes who promoted before the alias, since that means nothing of a
+// generation that is not the current one, and deletes it after.
+func (s *Store) promote(ctx context.Context, name string, byHand bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	_, err := s.manifest(name)
+	if err != nil {
+		return err
+	}
+	if byHand && exists(s.path(name, unfinished)) {
+		return fmt.Errorf("promoting generation %s: %w", name, retrieval.ErrUnfinished)
+	}
+	if byHand {
+		err = writeAlias(s.byHand(), name)
+	}
+	if err == nil {
+		err = writeAlias(s.alias(), name)
+	}
+	if err == nil && !byHand {
+		err = drop(s.byHand())
+	}
+	if err != nil {
 		return fmt.Errorf("promoting generation %s: %w", name, err)
 	}
 	return nil
+}
+
+// Marks says what has become of the generations.
+func (s *Store) Marks(ctx context.Context) (m retrieval.Marks, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return m, err
+	}
+	entries, err := os.ReadDir(s.path())
+	if err != nil {
+		return m, err
+	}
+	m.Unfinished = map[string]bool{}
+	for _, e := range entries {
+		if validName(e.Name()) && exists(s.path(e.Name(), unfinished)) {
+			m.Unfinished[e.Name()] = true
+		}
+	}
+	current, err := readAlias(s.alias())
+	if err != nil {
+		return m, err
+	}
+	chosen, err := readAlias(s.byHand())
+	m.ByHand = chosen != "" && chosen == current
+	return m, err
 }
 
 // Generations lists the manifests, oldest first. One that cannot be read does
@@ -283,3 +352,6 @@ func (s *Store) path(elem ...string) string {
 }
 
 func (s *Store) alias() string { return filepath.Join(s.dir, "current") }
+
+// byHand is an alias for what a person promoted last.
+func (s *Store) byHand() string { return filepath.Join(s.dir, "by-hand") }

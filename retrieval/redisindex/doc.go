@@ -10,6 +10,8 @@
 //
 //	PREFIX:generations        hash   name -> manifest, JSON
 //	PREFIX:retired            hash   name -> when it was no longer current, Unix ms
+//	PREFIX:unfinished         hash   name -> "", of those whose build has begun and not ended
+//	PREFIX:by-hand            string name of what a person promoted last, if nothing else promoted since
 //	PREFIX:live               alias  of the Query Engine: the promoted generation's index
 //	PREFIX:{NAME}             index  of the Query Engine, over PREFIX:{NAME}:c:
 //	PREFIX:{NAME}:v           string version, another with each change that readers see

@@ -152,7 +152,11 @@ func (s *Store) Create(ctx context.Context, m retrieval.Manifest) (retrieval.Gen
 	}
 	// The generation is there once its manifest is: an index without one is
 	// what a crash left, and shows nowhere.
-	if err := s.client.HSet(ctx, s.key("generations"), m.Name, b).Err(); err != nil {
+	if _, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HSet(ctx, s.key("unfinished"), m.Name, "")
+		p.HSet(ctx, s.key("generations"), m.Name, b)
+		return nil
+	}); err != nil {
 		return nil, failed(ctx, "creating generation "+m.Name, err)
 	}
 	return s.load(ctx, m.Name)
@@ -286,9 +290,56 @@ func (s *Store) Generations(ctx context.Context) (all []retrieval.Manifest, curr
 	return all, current, errors.Join(append(errs, err)...)
 }
 
+// Finish says that the build of the generation has ended.
+func (s *Store) Finish(ctx context.Context, name string) error {
+	if _, err := s.load(ctx, name); err != nil {
+		return err
+	}
+	return failed(ctx, "finishing generation "+name, s.client.HDel(ctx, s.key("unfinished"), name).Err())
+}
+
 // Promote points the alias at the generation, once the engine has indexed all
 // of it.
 func (s *Store) Promote(ctx context.Context, name string) error {
+	return s.promote(ctx, name, func(p redis.Pipeliner) { p.Del(ctx, s.key("by-hand")) })
+}
+
+// PromoteByHand is Promote for a person.
+func (s *Store) PromoteByHand(ctx context.Context, name string) error {
+	unfinished, err := s.client.HExists(ctx, s.key("unfinished"), name).Result()
+	switch {
+	case err != nil:
+		return failed(ctx, "promoting generation "+name, err)
+	case unfinished:
+		return fmt.Errorf("promoting generation %s: %w", name, retrieval.ErrUnfinished)
+	}
+	return s.promote(ctx, name, func(p redis.Pipeliner) { p.Set(ctx, s.key("by-hand"), name, 0) })
+}
+
+// Marks says what has become of the generations.
+func (s *Store) Marks(ctx context.Context) (m retrieval.Marks, err error) {
+	names, err := s.client.HGetAll(ctx, s.key("unfinished")).Result()
+	if err != nil {
+		return m, failed(ctx, "reading the marks of the generations", err)
+	}
+	m.Unfinished = map[string]bool{}
+	for name := range names {
+		m.Unfinished[name] = true
+	}
+	chosen, err := s.client.Get(ctx, s.key("by-hand")).Result()
+	if errors.Is(err, redis.Nil) {
+		return m, nil
+	}
+	if err != nil {
+		return m, failed(ctx, "reading the marks of the generations", err)
+	}
+	current, err := s.current(ctx)
+	m.ByHand = chosen == current
+	return m, err
+}
+
+// promote points the alias at the generation, and notes who does, in one step.
+func (s *Store) promote(ctx context.Context, name string, note func(redis.Pipeliner)) error {
 	g, err := s.load(ctx, name)
 	if err != nil {
 		return err
@@ -308,6 +359,7 @@ func (s *Store) Promote(ctx context.Context, name string) error {
 		} else {
 			p.HDel(ctx, s.key("retired"), name)
 		}
+		note(p)
 		p.FTAliasUpdate(ctx, g.keys.index, s.alias())
 		return nil
 	})
@@ -328,6 +380,7 @@ func (s *Store) Drop(ctx context.Context, name string) error {
 	_, err = s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HDel(ctx, s.key("generations"), name)
 		p.HDel(ctx, s.key("retired"), name)
+		p.HDel(ctx, s.key("unfinished"), name)
 		return nil
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,8 +21,9 @@ import (
 type generationJSON struct {
 	retrieval.Manifest
 	retrieval.Counts
-	Current bool   `json:"current"`
-	Problem string `json:"problem,omitempty"` // why it cannot be opened
+	Current    bool   `json:"current"`
+	Unfinished bool   `json:"unfinished,omitempty"` // its build was begun and not ended
+	Problem    string `json:"problem,omitempty"`    // why it cannot be opened
 }
 
 func (p *program) index() *cobra.Command {
@@ -42,8 +44,12 @@ func (p *program) runIndexList(ctx context.Context) (err error) {
 	}
 	defer closing(&err, done)
 	all, current, listed := s.Store.Generations(ctx)
+	marks, err := s.Store.Marks(ctx)
+	if listed == nil {
+		listed = err
+	}
 	for _, m := range all {
-		g := generationJSON{Manifest: m, Current: m.Name == current}
+		g := generationJSON{Manifest: m, Current: m.Name == current, Unfinished: marks.Unfinished[m.Name]}
 		if opened, err := s.Store.Open(ctx, m.Name); err != nil {
 			g.Problem = err.Error()
 		} else {
@@ -68,6 +74,9 @@ func (p *program) printGeneration(g generationJSON) error {
 		mark = "*"
 	}
 	state := fmt.Sprintf("%d documents, %d chunks", g.Documents, g.Chunks)
+	if g.Unfinished {
+		state += ", unfinished: run the ingest again"
+	}
 	if g.Problem != "" {
 		state = g.Problem
 	}
@@ -82,7 +91,8 @@ func (p *program) indexPromote() *cobra.Command {
 		Long: `promote switches to another generation in one step. Content is what it was when
 that generation was made; access is what it is now: lists that have changed
 since are brought up to date first, and documents that were removed or closed
-since do not come back.`,
+since do not come back. A generation whose build was begun and not finished is
+refused.`,
 		Args: exactly(1, "the NAME of a generation; see: footnote index list"),
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error { return p.runPromote(cmd.Context(), args[0]) }
@@ -99,11 +109,18 @@ func (p *program) runPromote(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	marks, err := s.Store.Marks(ctx)
+	if err == nil && marks.Unfinished[name] {
+		err = fmt.Errorf("generation %s cannot be promoted: %w", name, retrieval.ErrUnfinished)
+	}
+	if err != nil && !errors.Is(err, retrieval.ErrCorrupt) { // of the alias, which this mends
+		return err
+	}
 	n, err := presentAccess(ctx, s.Catalog, g)
 	if err != nil {
 		return fmt.Errorf("bringing the access lists of %s up to date: %w", name, err)
 	}
-	if err := s.Store.Promote(ctx, name); err != nil {
+	if err := s.Store.PromoteByHand(ctx, name); err != nil {
 		return err
 	}
 	return p.print("questions are answered from generation %s: %d documents, %d access lists brought up to date\n", name, g.Counts().Documents, n)
