@@ -105,6 +105,10 @@ type Record struct {
 	Declared []string `json:"declared,omitempty"`
 	Access   []string `json:"access,omitempty"`
 
+	// Own is, in every state but Published, whether the revision that is served
+	// has an access list in its front matter. Declared speaks of Revision then.
+	Own bool `json:"own,omitempty"`
+
 	Stamp      Stamp    `json:"stamp"`
 	Bytes      int      `json:"bytes"`      // of the source
 	Characters int      `json:"characters"` // code points of the canonical text
@@ -123,6 +127,15 @@ func (r Record) Since() time.Time {
 		return time.Time{}
 	}
 	return r.Changes[len(r.Changes)-1].At
+}
+
+// Governed reports that the access list of what is served is its own front
+// matter's, which the rules of its source do not change.
+func (r Record) Governed() bool {
+	if r.State == Published {
+		return r.Declared != nil
+	}
+	return r.Own
 }
 
 // Enter puts the record into a state; reasons of an earlier state go.

@@ -90,7 +90,7 @@ func (r *run) intake(ctx context.Context, it Item) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec.Serving != "" && (rec.Declared == nil || r.bounds(it.Path)) {
+	if rec.Serving != "" && (!rec.Governed() || r.bounds(it.Path)) {
 		if err := r.narrow(ctx, rec.ID, it.Access); err != nil {
 			return nil, err
 		}
@@ -248,7 +248,7 @@ func (r *run) queue(ctx context.Context, it Item, rec catalog.Record, content Co
 	if rec.State != catalog.Failed || rec.Revision != rev {
 		rec.Attempts = 0
 	}
-	rec.Revision, rec.Bytes, rec.Declared = rev, len(content.Data), nil
+	rec.Revision, rec.Bytes, rec.Own, rec.Declared = rev, len(content.Data), rec.Serving != "" && rec.Governed(), nil
 	rec.Rules, rec.Source = texts(it.Access), cmp.Or(r.how.Name, rec.Source)
 	rec.Stamp, rec.Characters, rec.Chunks, rec.Truncated, rec.Warnings, rec.Facts = catalog.Stamp{}, 0, 0, 0, nil, doctree.Facts{}
 	j := &job{item: it, rec: rec, content: content, moved: moved, release: func() { r.inFlight.Release(weight) }}
@@ -409,7 +409,7 @@ func (r *run) withdraw(ctx context.Context, rec *catalog.Record, s catalog.State
 		delete(docs, rec.ID)
 		r.mu.Unlock()
 	}
-	rec.Serving, rec.Access = "", nil
+	rec.Serving, rec.Access, rec.Own = "", nil, false
 	return r.note(rec, s, fault)
 }
 
@@ -421,7 +421,7 @@ func (r *run) keep(rec *catalog.Record, fault *Fault) error {
 	if !there {
 		info = before
 	}
-	rec.Serving, rec.Access = info.Revision, texts(info.Access)
+	rec.Serving, rec.Access, rec.Own = info.Revision, texts(info.Access), rec.Governed()
 	if served && !r.promoted {
 		r.left[rec.ID] = true
 	}

@@ -56,6 +56,8 @@ func (r *run) correct(ctx context.Context, rec catalog.Record) (catalog.Record, 
 	case !rec.State.Settled() || rec.State == catalog.Published && !served:
 		fixed := rec
 		fixed.Serving, fixed.Stamp = info.Revision, catalog.Stamp{}
+		// Declared is of Revision, and set only once that was extracted.
+		fixed.Own = served && (rec.Governed() || rec.Declared != nil && rec.Revision == info.Revision)
 		if rec.State != catalog.Queued {
 			fixed.Enter(catalog.Queued, r.options.Now())
 		}

@@ -146,7 +146,7 @@ func (r *run) ahead(ctx context.Context) error {
 func (r *run) reopen(ctx context.Context, it Item) (done bool, err error) {
 	rec, known := r.catalog.At(it.Path)
 	readable := known && rec.Serving != "" && it.Fault == nil
-	if !readable || rec.Declared != nil || it.takenOver != "" || slices.Equal(rec.Access, texts(it.Access)) {
+	if !readable || rec.Governed() || it.takenOver != "" || slices.Equal(rec.Access, texts(it.Access)) {
 		return false, nil
 	}
 	if done, err := r.asSeen(ctx, it, rec); done || err != nil {

@@ -57,9 +57,11 @@ func survivesReopening(t *testing.T, open Open) {
 	full.Bytes, full.Characters, full.Chunks, full.Truncated, full.Warnings = 1, 2, 3, 1, []string{"w"}
 	full.Stamp = catalog.Stamp{Pipeline: "1", Extractor: "2", Chunker: "3", Analysis: "4"}
 	full.Stamp.Embedder.Dimensions = 384
-	put(t, c, full, record("bb", "/d/b.md", catalog.Queued))
+	waiting := record("bb", "/d/b.md", catalog.Queued)
+	waiting.Own = true
+	put(t, c, full, waiting)
 	want := c.List()
-	if diff := cmp.Diff(full, want[0]); diff != "" {
+	if diff := cmp.Diff([]catalog.Record{full, waiting}, want); diff != "" {
 		t.Errorf("put and list (-want +got):\n%s", diff)
 	}
 	if err := c.Close(); err != nil {
