@@ -8,6 +8,7 @@ import (
 
 	"footnote/cmd/internal/config"
 	cards "footnote/models/catalog"
+	"footnote/retrieval"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/chunk"
 	"footnote/retrieval/ingest"
@@ -162,7 +163,7 @@ func (in *Ingester) NewLoop(c config.Config, log *slog.Logger) (*follow.Loop, er
 	return follow.New(in.Pipeline, feeds, follow.Options{
 		Interval: time.Duration(c.Sync.Interval) * time.Second, MaxRemoved: MaxRemoved(c), Resumes: in.queue != nil, Log: log,
 		Passed: func(all []follow.Status) {
-			if err := follow.WriteStatus(c.Data, all); err != nil {
+			if err := in.state.keepSources(context.Background(), all); err != nil && !errors.Is(err, retrieval.ErrUnavailable) {
 				log.Warn("how the sources stand could not be kept", "error", err)
 			}
 		},

@@ -37,6 +37,13 @@ func (l *lead) during(ctx context.Context, work func(context.Context) error) err
 	return work(ctx)
 }
 
+// is reports that this process keeps up with the sources now.
+func (l *lead) is() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term != nil
+}
+
 // hold runs work whenever this process keeps up with the sources, until ctx is
 // done. The context of work carries the conditions of the lease.
 func (l *lead) hold(ctx context.Context, work func(context.Context) error) error {

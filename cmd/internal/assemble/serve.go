@@ -24,6 +24,7 @@ import (
 	"footnote/bot/shelf"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval"
+	"footnote/retrieval/ingest/follow"
 )
 
 // Service is all that footnote serve runs.
@@ -183,7 +184,7 @@ func (s *Service) openWeb(ctx context.Context, tokens []config.PushToken) (err e
 		Ready: append(s.checks(), s.sourcesCheck()),
 		Metrics: web.NewMetrics(web.Gathered{
 			Desk: s.Desk.Health, Ledger: s.Ledger.Counts, Outbox: boxes,
-			Documents: s.Ingester.Catalog.Counts, Levels: s.Ingester.Loop.Levels, Sources: s.Ingester.Loop.Status,
+			Documents: s.Ingester.Catalog.Counts, Levels: s.Ingester.Loop.Levels, Sources: func() []follow.Status { return s.sources(context.Background()) },
 		}),
 		Viewer: s.viewer, Grace: time.Duration(s.c.Serve.Grace) * time.Second, Log: s.log,
 	})

@@ -15,7 +15,7 @@ func (s *Service) standing() *standing.Board {
 		Current: s.Current, Catalog: s.Ingester.Catalog, Operators: s.c.Operators,
 		Sources: func() []standing.Source {
 			var out []standing.Source
-			for _, st := range s.Ingester.Loop.Status() {
+			for _, st := range s.sources(context.Background()) {
 				out = append(out, standingOf(st))
 			}
 			return out
@@ -27,8 +27,8 @@ func (s *Service) standing() *standing.Board {
 // are answered all the same from what is known, so that nothing is taken out of
 // service for it; the log names the source.
 func (s *Service) sourcesCheck() web.Check {
-	return web.Check{Name: "sources", Advisory: true, Probe: func(context.Context) error {
-		for _, st := range s.Ingester.Loop.Status() {
+	return web.Check{Name: "sources", Advisory: true, Probe: func(ctx context.Context) error {
+		for _, st := range s.sources(ctx) {
 			if st.Error != "" || st.Held != nil {
 				return errors.New("a source cannot be read, or is held")
 			}

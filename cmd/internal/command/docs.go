@@ -14,7 +14,6 @@ import (
 	"footnote/cmd/internal/assemble"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
-	"footnote/retrieval/ingest/follow"
 )
 
 // docJSON is the contract of docs --json: the catalog's record of a document,
@@ -155,7 +154,7 @@ func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) 
 	case len(counts) == 0:
 		return p.print(noDocuments)
 	}
-	if err := p.printHeld(); err != nil {
+	if err := p.printHeld(ctx, s.Library); err != nil {
 		return err
 	}
 	return p.print("%d published, %d failed, %d refused (no usable access list), %d under way\n", counts[catalog.Published], counts[catalog.Failed], counts[catalog.Refused],
@@ -163,12 +162,12 @@ func (p *program) runDocsList(ctx context.Context, all, stale bool) (err error) 
 }
 
 // printHeld says which sources cannot be read, and of which nothing is removed.
-func (p *program) printHeld() error {
+func (p *program) printHeld(ctx context.Context, l *assemble.Library) error {
 	c, err := p.config()
 	if err != nil {
 		return err
 	}
-	all, err := follow.ReadStatus(c.Data)
+	all, err := l.State().Sources(ctx)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func checkIndex(ctx context.Context, c config.Config) []finding {
 	}
 	l, err := assemble.OpenLibrary(c)
 	if errors.Is(err, retrieval.ErrInUse) {
-		return append([]finding{{"index", good, "a running footnote holds " + c.Data + "; footnote docs verify checks it meanwhile", ""}}, checkSources(c)...)
+		return append([]finding{{"index", good, "a running footnote holds " + c.Data + "; footnote docs verify checks it meanwhile", ""}}, checkSources(c, func() ([]follow.Status, error) { return follow.ReadStatus(c.Data) })...)
 	}
 	if errors.Is(err, retrieval.ErrUnavailable) {
 		return []finding{{"index", failure, err.Error(), "see the check of redis"}}
@@ -206,7 +206,7 @@ func checkIndex(ctx context.Context, c config.Config) []finding {
 		return []finding{{"index", failure, err.Error(), ""}}
 	}
 	defer func() { _ = l.Close() }() // nothing is written
-	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), append(checkCatalog(ctx, l), append(checkSources(c), checkForsaken(c, l.Catalog)...)...)...)...)
+	return append(checkGeneration(ctx, l), append(checkDocuments(l.Catalog), append(checkCatalog(ctx, l), append(checkSources(c, func() ([]follow.Status, error) { return l.State().Sources(ctx) }), checkForsaken(c, l.Catalog)...)...)...)...)
 }
 
 // checkForsaken finds documents of sources that the configuration no longer
@@ -300,7 +300,7 @@ const doctorPatience = 3 * time.Second
 
 // checkSources says how the sources of the configuration stood at their last
 // pass.
-func checkSources(c config.Config) []finding {
+func checkSources(c config.Config, read func() ([]follow.Status, error)) []finding {
 	wanted := c.Sources
 	for _, ch := range c.Channels {
 		wanted = append(slices.Clip(wanted), config.Source{Name: assemble.ChannelSource(ch.ID), Folder: assemble.ChannelSource(ch.ID)})
@@ -308,8 +308,11 @@ func checkSources(c config.Config) []finding {
 	if len(wanted) == 0 {
 		return nil
 	}
-	all, err := follow.ReadStatus(c.Data)
-	if err != nil {
+	all, err := read()
+	switch {
+	case err != nil && c.Shared():
+		return []finding{{"sources", failure, err.Error(), "see the check of redis"}}
+	case err != nil:
 		return []finding{{"sources", failure, err.Error(), "delete " + follow.StatusFile + ": the next sync writes it"}}
 	}
 	var out []finding
@@ -326,7 +329,9 @@ func checkSources(c config.Config) []finding {
 
 func checkSource(c config.Config, s follow.Status) finding {
 	switch {
-	case s.Error != "" && !filepath.IsAbs(s.Root):
+	case s.Waits:
+		return finding{"sources", failure, s.Source + ": " + s.Error, "see the check of redis"}
+	case s.Error != "" && (!filepath.IsAbs(s.Root) || !strings.Contains(s.Error, s.Root)):
 		return finding{"sources", failure, s.Source + ": " + s.Error, ""}
 	case s.Error != "":
 		return finding{"sources", failure, s.Source + ": " + s.Error, "bring the folder back, or take it out of the configuration"}

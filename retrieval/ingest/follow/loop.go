@@ -399,9 +399,9 @@ func (l *Loop) ended(ctx context.Context, w *work, r ingest.Report, err error) {
 		if f.next = f.idle; f.status.Error == "" {
 			l.o.Log.Warn("a source waits for the index", "source", f.Name, "error", err)
 		}
-		f.status.Error = err.Error()
+		f.status.Error, f.status.Waits = err.Error(), true
 	case ctx.Err() == nil:
-		f.status.Error = err.Error()
+		f.status.Error, f.status.Waits = err.Error(), false
 		f.next = now.Add(l.o.Interval)
 		l.o.Log.Warn("a source could not be taken in", "source", f.Name, "error", err)
 	}
@@ -414,7 +414,7 @@ func (l *Loop) ended(ctx context.Context, w *work, r ingest.Report, err error) {
 // report plans by the report of a pass that ended well. The caller holds mu.
 func (l *Loop) report(w *work, r ingest.Report, now time.Time) {
 	f := w.feed
-	f.peace, f.status.Error = leastPeace, ""
+	f.peace, f.status.Error, f.status.Waits = leastPeace, "", false
 	for path := range w.again {
 		if rt, still := f.retries[path]; still && !rt.next.After(now) {
 			f.failed(path, now) // unless the report says otherwise, it is as before

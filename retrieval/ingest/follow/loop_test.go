@@ -196,7 +196,7 @@ func TestRun(t *testing.T) {
 				return r, errors.New("not mounted")
 			})
 			s.after(61 * time.Second)
-			if st := s.loop.Status()[0]; st.Error != "not mounted" || !st.Watching {
+			if st := s.loop.Status()[0]; st.Error != "not mounted" || st.Waits || !st.Watching {
 				s.note("status %+v", st)
 			}
 		}, []string{"0s /d: all", "1m0s /d: all", "1m0s /d: not mounted"}},
@@ -207,8 +207,14 @@ func TestRun(t *testing.T) {
 			})
 			s.change("/d/a", false)
 			s.after(3 * time.Second)
+			if st := s.loop.Status()[0]; st.Error == "" || !st.Waits {
+				s.note("away: status %+v", st)
+			}
 			s.does(nil)
 			s.after(2 * time.Second)
+			if st := s.loop.Status()[0]; st.Error != "" || st.Waits {
+				s.note("back: status %+v", st)
+			}
 		}, []string{"0s /d: all", "1.3s /d: /d/a", "1.3s /d: sharing: the index is unavailable", "3.3s /d: /d/a", "3.3s /d: sharing: the index is unavailable", "5.3s /d: /d/a", "5.3s /d: all"}},
 		{"what was published or removed makes compaction worth asking", func(s *scene) {
 			s.after(time.Second)

@@ -21,6 +21,7 @@ type Status struct {
 	Root     string       `json:"root"`
 	Scanned  time.Time    `json:"scanned"`            // start of the last full pass that ended
 	Error    string       `json:"error,omitempty"`    // why the last pass failed as a whole
+	Waits    bool         `json:"waits,omitempty"`    // Error is of the index, which was away, and not of the source
 	Held     *ingest.Held `json:"held,omitempty"`     // documents that are missing and were not removed
 	Watching bool         `json:"watching,omitempty"` // changes are noticed between the full passes
 	Failed   int          `json:"failed"`             // documents at the last full pass
