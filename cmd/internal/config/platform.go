@@ -160,7 +160,7 @@ func (c Config) Platforms(env Lookup) (Platforms, error) {
 		_, file := env(name + "_FILE")
 		given[name] = direct || file
 		var err error
-		if s[name], err = LookupSecret(name, env); err != nil {
+		if s[name], err = LookupSecret(name, env); err != nil && !(c.Shared() && slices.Contains(redisSecrets, name)) { // Load has said it
 			p.add(name, err.Error(), "a secret, or "+name+"_FILE with the path of a file that holds one")
 		}
 	}

@@ -42,6 +42,9 @@ const (
 	sentinelPassword = "FOOTNOTE_REDIS_SENTINEL_PASSWORD"
 )
 
+// redisSecrets are those that Load reads where there is a Redis.
+var redisSecrets = []string{redisUsername, redisPassword, sentinelUsername, sentinelPassword}
+
 const aRedis = "redis://HOST:PORT, rediss:// for TLS, with ?master_name=NAME for Sentinels"
 
 var redisPrefix = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,99}$`).MatchString

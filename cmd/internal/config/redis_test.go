@@ -86,3 +86,25 @@ func TestRedis_Secrets(t *testing.T) {
 		t.Errorf("not known are %q", odd)
 	}
 }
+
+// A secret that is wrong is one problem for those who read both parts of the
+// configuration, with a Redis or without.
+func TestRedis_BlankSecrets(t *testing.T) {
+	t.Parallel()
+	for _, name := range redisSecrets {
+		for _, url := range []string{"", "redis://cache"} {
+			env := environment(name, " ")
+			c, err := Load(Flags{Data: filepath.Join(t.TempDir(), "d"), Redis: url}, env)
+			_, more := c.Platforms(env)
+			n := 0
+			for _, e := range []error{err, more} {
+				if p := (*Problems)(nil); errors.As(e, &p) {
+					n += len(p.All)
+				}
+			}
+			if all := fmt.Sprint(err, more); n != 1 || strings.Count(all, name+" is blank") != 1 {
+				t.Errorf("%s is blank, address %q: %d problems, %s", name, url, n, all)
+			}
+		}
+	}
+}
