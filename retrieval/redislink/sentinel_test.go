@@ -37,6 +37,7 @@ func TestSentinels(t *testing.T) {
 		says string // "": it works
 	}{
 		"all is well":            {redislink.Options{URL: servers.URL()}, ""},
+		"a server, no Sentinel":  {redislink.Options{URL: "redis://" + servers.Master.Address + "?master_name=m"}, "no Sentinel: set redis.url to the Sentinels"},
 		"another name":           {redislink.Options{URL: strings.Replace(servers.URL(), redistest.MasterName, "other", 1)}, "check master_name"},
 		"their password":         {redislink.Options{URL: closed, SentinelPassword: "canary"}, ""},
 		"without their password": {redislink.Options{URL: closed}, "FOOTNOTE_REDIS_SENTINEL_PASSWORD"},

@@ -103,11 +103,17 @@ func remedy(err error) string {
 	if errors.Is(err, errNoMaster) {
 		return "check master_name in redis.url"
 	}
+	if notRedis(err) {
+		return "what answers there is not Redis: check host and port in redis.url"
+	}
 	answer, ok := errors.AsType[redis.Error](err)
 	if !ok {
 		return ""
 	}
 	if _, ok := errors.AsType[sentinelError](err); ok {
+		if noSentinel(answer) {
+			return "what answers there is no Sentinel: set redis.url to the Sentinels (their port is 26379 by default), or drop ?master_name= where it is the server itself"
+		}
 		return "check FOOTNOTE_REDIS_SENTINEL_USERNAME and FOOTNOTE_REDIS_SENTINEL_PASSWORD"
 	}
 	for _, a := range answers {
@@ -116,6 +122,18 @@ func remedy(err error) string {
 		}
 	}
 	return ""
+}
+
+// notRedis reports an answer in another protocol, such as HTTP. The library has
+// no type for it. That of TLS is seen to elsewhere.
+func notRedis(err error) bool {
+	says := err.Error()
+	return (strings.Contains(says, "redis: can't parse") || strings.Contains(says, "redis: invalid reply")) && !strings.Contains(says, `"\x15`)
+}
+
+// noSentinel reports that what was asked for a master does not know the command.
+func noSentinel(answer error) bool {
+	return strings.Contains(strings.ToLower(answer.Error()), "unknown command 'sentinel")
 }
 
 // certificate says what to do about a server's certificate.

@@ -3,6 +3,8 @@ package redislink_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -39,10 +41,13 @@ func TestTLS(t *testing.T) {
 		}
 		return o
 	}
+	page := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(page.Close)
 	for name, c := range map[string]struct {
 		o    redislink.Options
 		says string // "": it works
 	}{
+		"a web server there":          {redislink.Options{URL: "redis://" + page.Listener.Addr().String(), Password: "hunter2"}, "not Redis: check host and port"},
 		"right authority":             {in(good, redislink.Options{}), ""},
 		"right certificate of ours":   {in(wanting, redislink.Options{CertFile: cert, KeyFile: key}), ""},
 		"system's authorities":        {redislink.Options{URL: "rediss://" + good}, "redis.ca_file"},
