@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"footnote/retrieval"
 )
 
 // Lease is a key that one process holds at a time, for as long as it renews it.
@@ -36,12 +38,37 @@ func (l *Lease) Hold(ctx context.Context, work func(context.Context) error) erro
 		since := time.Now()
 		// What fails is tried again like what another holds.
 		if ok, err := l.link.SetNX(ctx, l.key, l.value, l.term).Result(); err == nil && ok {
-			if err := l.during(ctx, since, work); err != nil {
+			if err := l.during(ctx, since, work); err != nil && !errors.Is(err, errLost) {
 				return err
 			}
 		}
 		if !l.pause(ctx) {
 			return nil
+		}
+	}
+}
+
+// errLost ends work under a lease that became another's.
+var errLost = fmt.Errorf("%w: this process was out of touch with the Redis for so long that another may be at its work; run it again", retrieval.ErrUnavailable)
+
+// Once waits until it holds the lease, then runs work as Hold does, once.
+// waiting is called with the name of who holds it, at most once.
+func (l *Lease) Once(ctx context.Context, waiting func(who string), work func(context.Context) error) error {
+	for told := false; ; {
+		since := time.Now()
+		ok, err := l.link.SetNX(ctx, l.key, l.value, l.term).Result()
+		switch {
+		case err != nil:
+			return Failed("asking for "+l.key, err)
+		case ok:
+			return l.during(ctx, since, work)
+		}
+		if who, err := holder(ctx, l.link, l.key); err == nil && who != "" && !told {
+			told = true
+			waiting(who)
+		}
+		if !l.pause(ctx) {
+			return ctx.Err()
 		}
 	}
 }
@@ -71,7 +98,7 @@ func (l *Lease) during(ctx context.Context, since time.Time, work func(context.C
 		case err := <-done:
 			l.release(ctx)
 			if inside.Err() != nil && ctx.Err() == nil {
-				return nil // it was lost
+				return errLost
 			}
 			return err
 		case <-time.After(l.term / 4):
@@ -113,7 +140,11 @@ func (l *Lease) release(ctx context.Context) {
 
 // Holder is the name of who holds the lease under the key, "" nobody.
 func (l *Link) Holder(ctx context.Context, key string) (string, error) {
-	value, err := l.Get(ctx, key).Result()
+	return holder(ctx, l, key)
+}
+
+func holder(ctx context.Context, link redis.UniversalClient, key string) (string, error) {
+	value, err := link.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", nil
 	}

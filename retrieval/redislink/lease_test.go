@@ -3,15 +3,18 @@ package redislink_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"footnote/retrieval"
 	"footnote/retrieval/redislink"
 )
 
-const term = 400 * time.Millisecond
+// term leaves a busy machine the time to stop work.
+const term = 2 * time.Second
 
 // One of any number works at a time. Who ends hands over, who is cut off stops
 // before another begins.
@@ -85,4 +88,59 @@ func TestLease_WorkFails(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("it gives %v", err)
 	}
+}
+
+// Who comes second waits, is told for whom, and works once.
+func TestLease_Once(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	_, l := proxied(t)
+	const key = "redislink:lease:once"
+	l.Del(ctx, key)
+	var order []string
+	begun, end := make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		err := l.NewLease(key, "first", term).Once(ctx, func(who string) { t.Errorf("it waits for %q", who) }, func(context.Context) error {
+			close(begun)
+			<-end
+			order = append(order, "first")
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	err := l.NewLease(key, "second", term).Once(ctx, func(who string) {
+		order = append(order, "waits for "+who)
+		close(end)
+	}, func(context.Context) error {
+		order = append(order, "second")
+		return nil
+	})
+	first.Wait()
+	if want := []string{"waits for first", "first", "second"}; err != nil || !slices.Equal(order, want) {
+		t.Errorf("it gives %q (%v), want %q", order, err, want)
+	}
+}
+
+// Work that another may be at ends, and says so.
+func TestLease_OnceLost(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	_, l := proxied(t)
+	const key = "redislink:lease:lost"
+	l.Del(ctx, key)
+	err := l.NewLease(key, "a", term).Once(ctx, func(string) {}, func(inside context.Context) error {
+		if err := l.Set(ctx, key, "b's", 0).Err(); err != nil {
+			t.Error(err)
+		}
+		<-inside.Done()
+		return inside.Err()
+	})
+	if !redislink.Unavailable(err) && !errors.Is(err, retrieval.ErrUnavailable) {
+		t.Errorf("it gives %v", err)
+	}
+	l.Del(ctx, key)
 }

@@ -189,6 +189,17 @@ func MaxRemoved(c config.Config) float64 {
 	return max(float64(c.Sync.MaxRemoved)/100, 1e-9)
 }
 
+// Alone runs an operator's work while no other command takes in documents on the
+// same Redis, from whatever machine: two that begin an index at once would each
+// make one of their own. waiting is told for whom it waits. Without a Redis the
+// data directory is one process's anyway.
+func (in *Ingester) Alone(ctx context.Context, c config.Config, waiting func(who string), work func(context.Context) error) error {
+	if in.state.Link == nil {
+		return work(ctx)
+	}
+	return in.state.Link.NewLease(key(c, "ingest"), replica(""), sourcesTerm).Once(ctx, waiting, work)
+}
+
 // Between runs an operator's work between the passes of the loop.
 func (in *Ingester) Between(work func() error) error {
 	if in.Loop == nil {

@@ -102,18 +102,37 @@ func (p *program) runIngest(ctx context.Context, f ingesting, roots []string) (e
 		return err
 	}
 	defer closing(&err, done)
+	if err := in.State().Keeps(ctx); err != nil {
+		return err
+	}
 	bad := 0
-	for _, s := range sources {
-		report, err := p.ingestOne(ctx, in, s, f.how)
-		if err != nil {
-			return err
+	err = p.alone(ctx, cfg, in, func(ctx context.Context) error {
+		for _, s := range sources {
+			report, err := p.ingestOne(ctx, in, s, f.how)
+			if err != nil {
+				return err
+			}
+			bad += len(report.Failed) + len(report.Refused)
 		}
-		bad += len(report.Failed) + len(report.Refused)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if bad > 0 {
 		return &exit{code: ExitPartial}
 	}
 	return nil
+}
+
+// alone runs work while no other command takes in documents.
+func (p *program) alone(ctx context.Context, c config.Config, in *assemble.Ingester, work func(context.Context) error) error {
+	if p.served != nil { // the server has turns of its own
+		return work(ctx)
+	}
+	return in.Alone(ctx, c, func(who string) {
+		_, _ = fmt.Fprintf(p.Err, "footnote: waiting: %s takes in documents on this Redis\n", console.Line(who))
+	}, work)
 }
 
 // ingestOne takes in one folder and says how that went.

@@ -72,7 +72,7 @@ func (p *program) runSync(ctx context.Context, f syncing, names []string) (err e
 		return err
 	}
 	defer closing(&err, done)
-	if err := p.sameSources(cfg); err != nil {
+	if err := errors.Join(p.sameSources(cfg), in.State().Keeps(ctx)); err != nil {
 		return err
 	}
 	if len(in.Loop.Status()) == 0 {
@@ -86,7 +86,11 @@ func (p *program) runSync(ctx context.Context, f syncing, names []string) (err e
 		}
 		return p.printPlans(cfg, outcomes)
 	}
-	outcomes, err := p.passOver(ctx, in, r)
+	var outcomes []follow.Outcome
+	err = p.alone(ctx, cfg, in, func(ctx context.Context) (err error) {
+		outcomes, err = p.passOver(ctx, in, r)
+		return err
+	})
 	if err != nil {
 		return err
 	}
