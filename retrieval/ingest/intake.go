@@ -145,7 +145,7 @@ func (r *run) asBefore(ctx context.Context, it Item, rec catalog.Record, rev ret
 		}
 	}
 	ended := rec.State == catalog.Failed || rec.State == catalog.Refused
-	replacing := r.current != nil && !r.promoted // by another recipe, which may succeed
+	replacing := r.current != nil && !r.promoted && !r.kept // by another recipe, which may succeed
 	if !ended || r.how.Again == nil || replacing || rec.Revision != rev || !slices.Equal(rec.Rules, texts(it.Access)) || r.how.Again(rec) {
 		return false, nil
 	}
@@ -301,12 +301,15 @@ func effective(declared []string, rules acl.List) (acl.List, *Fault) {
 }
 
 // setAccess puts the list in force wherever the document is served.
+//
+// SECURITY: another revision of it, in a generation that is still in use, is
+// opened to nobody that it was not open to.
 func (r *run) setAccess(ctx context.Context, id retrieval.DocumentID, list acl.List) (changed bool, err error) {
 	for g, docs := range r.generations() {
 		r.mu.Lock()
 		info, in := docs[id]
 		r.mu.Unlock()
-		if !in || info.Access.Equal(list) {
+		if !in || info.Access.Equal(list) || r.otherThanTarget(info) {
 			continue
 		}
 		if err := g.SetAccess(ctx, id, list); err != nil {
@@ -318,7 +321,7 @@ func (r *run) setAccess(ctx context.Context, id retrieval.DocumentID, list acl.L
 		r.mu.Unlock()
 		changed = true
 	}
-	return changed, nil
+	return changed, r.narrow(ctx, id, list)
 }
 
 // narrow takes from a document that is about to change whoever the new list

@@ -154,6 +154,9 @@ type How struct {
 	// unless nothing else is left: then the folder is more likely not mounted.
 	// 0: no bound.
 	MaxRemoved float64
+	// Keep leaves a generation in use that a person promoted, though it was made
+	// otherwise: what the run makes is finished, and not gone over to.
+	Keep bool
 	// Only limits the run to what lies at these paths or below them; nil: all.
 	// A run that builds a new generation is not limited.
 	Only []string

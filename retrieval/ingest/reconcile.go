@@ -112,7 +112,8 @@ func (p *Pipeline) Verify(ctx context.Context) ([]Difference, error) {
 	return Compare(ctx, g, p.catalog)
 }
 
-// Compare says where the catalog differs from a generation.
+// Compare says where the catalog differs from a generation. Of a document that
+// was published since in a generation made otherwise, only access is compared.
 func Compare(ctx context.Context, g retrieval.Generation, c *catalog.Catalog) ([]Difference, error) {
 	docs, err := list(ctx, g)
 	if err != nil {
@@ -122,7 +123,7 @@ func Compare(ctx context.Context, g retrieval.Generation, c *catalog.Catalog) ([
 	for _, rec := range c.List() {
 		info, in := docs[rec.ID]
 		delete(docs, rec.ID)
-		if what := differs(rec, info, in); what != "" {
+		if what := differs(g.Manifest(), rec, info, in); what != "" {
 			out = append(out, Difference{rec.ID, rec.Path, what})
 		}
 	}
@@ -132,8 +133,11 @@ func Compare(ctx context.Context, g retrieval.Generation, c *catalog.Catalog) ([
 	return out, nil
 }
 
-func differs(rec catalog.Record, info retrieval.DocumentInfo, in bool) string {
+func differs(m retrieval.Manifest, rec catalog.Record, info retrieval.DocumentInfo, in bool) string {
+	elsewhere := rec.Stamp != (catalog.Stamp{}) && madeOtherwise(m, rec.Stamp)
 	switch {
+	case elsewhere && rec.Serving != "":
+		return wider(rec, info)
 	case !in && rec.Serving != "":
 		return fmt.Sprintf("the catalog says that revision %s is published, the index lacks it", rec.Serving)
 	case in && rec.Serving == "":
@@ -144,7 +148,7 @@ func differs(rec catalog.Record, info retrieval.DocumentInfo, in bool) string {
 		return fmt.Sprintf("the catalog names revision %s, the index %s", rec.Serving, info.Revision)
 	case rec.State != catalog.Published:
 		return "" // the counters are those of a later attempt
-	case rec.Chunks != info.Chunks || rec.Characters != info.Runes:
+	case rec.Stamp != (catalog.Stamp{}) && (rec.Chunks != info.Chunks || rec.Characters != info.Runes):
 		return fmt.Sprintf("the catalog counts %d chunks and %d characters, the index %d and %d", rec.Chunks, rec.Characters, info.Chunks, info.Runes)
 	case rec.Path != info.Path:
 		return fmt.Sprintf("the index places it at %s", info.Path)

@@ -71,6 +71,7 @@ type Report struct {
 	Generation string
 	Promoted   bool   // Generation is what questions are answered from
 	Withheld   string // why it was not promoted
+	Replaced   string // the generation that it was promoted in place of, if that was made otherwise
 }
 
 // String sums the run up, one fact a line.

@@ -45,6 +45,7 @@ type run struct {
 	before   map[retrieval.DocumentID]retrieval.DocumentInfo // in current at the start
 	left     map[retrieval.DocumentID]bool                   // of before: failed, may pass; they keep current in use
 	promoted bool
+	kept     bool                          // the current generation stays, though it was made otherwise
 	handed   map[retrieval.DocumentID]bool // that other hands had a task for at the start
 	told     func(catalog.State)           // of a task: who is told instead of the catalog
 	notes    *notes.Run                    // nil: none are written
@@ -109,6 +110,9 @@ func (r *run) choose(ctx context.Context) error {
 		r.report.Promoted = true
 		return nil
 	}
+	if r.kept, err = r.keeps(ctx); err != nil {
+		return err
+	}
 	return r.shadow(ctx)
 }
 
@@ -166,6 +170,9 @@ func (r *run) takeOver() {
 	for _, rec := range r.catalog.List() {
 		info, served := r.before[rec.ID]
 		lost := r.current == nil && rec.State == catalog.Queued && rec.Access != nil
+		if r.kept && r.asServed(rec) {
+			continue // the run over its own source keeps it up to date
+		}
 		if r.listed[rec.Path] || r.prunes() && r.owns(rec) || !served && !lost {
 			continue
 		}
@@ -333,6 +340,10 @@ func (r *run) replaceCurrent(ctx context.Context) error {
 	if err := r.whole(ctx); err != nil {
 		return err
 	}
+	if kept, err := r.keeps(ctx); kept || err != nil {
+		r.report.Withheld = chosenByHand
+		return err
+	}
 	return r.promote(ctx)
 }
 
@@ -356,5 +367,8 @@ func (r *run) promote(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.promoted, r.report.Promoted = true, true
+	if r.current != nil && !alike(r.current.Manifest(), r.manifest) {
+		r.report.Replaced = r.current.Manifest().Name
+	}
 	return nil
 }

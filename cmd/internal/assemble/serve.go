@@ -338,6 +338,7 @@ func (s *Service) Address() string {
 // question is started, and what runs may finish for the grace period. say is
 // told, in a sentence each, what runs and since when.
 func (s *Service) Run(ctx context.Context, say func(string)) error {
+	tellRecipe(ctx, s.c, s.Ingester.Store, s.log)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.Desk.Run(ctx) })
 	if s.state.Link != nil || s.KeepsUp() {

@@ -114,6 +114,7 @@ func working(c config.Config) (ingest.Options, error) {
 
 // Run works until ctx is done.
 func (w *Worker) Run(ctx context.Context, say func(string)) error {
+	tellRecipe(ctx, w.c, w.state.Build, w.log)
 	n := max(1, w.c.Ingest.Workers)
 	say(fmt.Sprintf("taking in documents, %d at once; stop with Ctrl-C", n))
 	g, ctx := errgroup.WithContext(ctx)

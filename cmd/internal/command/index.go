@@ -15,6 +15,7 @@ import (
 	"footnote/cmd/internal/assemble"
 	"footnote/retrieval"
 	"footnote/retrieval/catalog"
+	"footnote/retrieval/ingest"
 )
 
 // generationJSON is the contract of index list --json.
@@ -23,6 +24,8 @@ type generationJSON struct {
 	retrieval.Counts
 	Current    bool   `json:"current"`
 	Unfinished bool   `json:"unfinished,omitempty"` // its build was begun and not ended
+	ByHand     bool   `json:"by_hand,omitempty"`    // a person promoted it
+	Otherwise  string `json:"otherwise,omitempty"`  // in what it was made otherwise than the configuration says
 	Problem    string `json:"problem,omitempty"`    // why it cannot be opened
 }
 
@@ -48,8 +51,13 @@ func (p *program) runIndexList(ctx context.Context) (err error) {
 	if listed == nil {
 		listed = err
 	}
+	stamp, err := assemble.Stamp(s.Config())
+	if err != nil {
+		return err
+	}
 	for _, m := range all {
-		g := generationJSON{Manifest: m, Current: m.Name == current, Unfinished: marks.Unfinished[m.Name]}
+		g := generationJSON{Manifest: m, Current: m.Name == current, Unfinished: marks.Unfinished[m.Name], Otherwise: ingest.Differs(m, stamp)}
+		g.ByHand = g.Current && marks.ByHand
 		if opened, err := s.Store.Open(ctx, m.Name); err != nil {
 			g.Problem = err.Error()
 		} else {
@@ -76,6 +84,12 @@ func (p *program) printGeneration(g generationJSON) error {
 	state := fmt.Sprintf("%d documents, %d chunks", g.Documents, g.Chunks)
 	if g.Unfinished {
 		state += ", unfinished: run the ingest again"
+	}
+	if g.ByHand {
+		state += ", promoted by hand"
+	}
+	if g.Otherwise != "" {
+		state += ", made otherwise than the configuration says: " + g.Otherwise
 	}
 	if g.Problem != "" {
 		state = g.Problem
@@ -123,7 +137,14 @@ func (p *program) runPromote(ctx context.Context, name string) (err error) {
 	if err := s.Store.PromoteByHand(ctx, name); err != nil {
 		return err
 	}
-	return p.print("questions are answered from generation %s: %d documents, %d access lists brought up to date\n", name, g.Counts().Documents, n)
+	if err := p.print("questions are answered from generation %s: %d documents, %d access lists brought up to date\n", name, g.Counts().Documents, n); err != nil {
+		return err
+	}
+	r, err := s.Recipe(ctx)
+	if err == nil && r.What() != "" {
+		err = p.print("%s; %s\n", r.What(), r.Do())
+	}
+	return err
 }
 
 // verification is the contract of index verify --json.

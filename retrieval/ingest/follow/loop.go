@@ -49,6 +49,7 @@ type Loop struct {
 	feeds   []*feed
 	running *running                 // nil: no pass
 	ahead   map[string]ingest.Effect // by path: in force before its pass, and counted
+	said    string                   // why a new generation is not in use, as the log has it
 	changed bool                     // something was published or removed since the last compaction
 }
 
@@ -321,7 +322,7 @@ func (l *Loop) pass(ctx context.Context, w *work) (ingest.Report, error) {
 	defer cancel(nil)
 	l.begin(&running{time.Now(), f.peace, cancel})
 	how := ingest.How{
-		Prune: true, Name: f.Name, MaxRemoved: l.o.MaxRemoved,
+		Prune: true, Name: f.Name, MaxRemoved: l.o.MaxRemoved, Keep: true,
 		Told: func(e ingest.Event) { l.told(w, e) },
 	}
 	if w.remove {
@@ -415,6 +416,7 @@ func (l *Loop) ended(ctx context.Context, w *work, r ingest.Report, err error) {
 func (l *Loop) report(w *work, r ingest.Report, now time.Time) {
 	f := w.feed
 	f.peace, f.status.Error, f.status.Waits = leastPeace, "", false
+	l.tellGeneration(r)
 	for path := range w.again {
 		if rt, still := f.retries[path]; still && !rt.next.After(now) {
 			f.failed(path, now) // unless the report says otherwise, it is as before
