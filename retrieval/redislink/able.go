@@ -14,6 +14,38 @@ func (l *Link) Writes(ctx context.Context, key string) error {
 	return Failed("trying a write", l.Set(ctx, key, "1", time.Second).Err())
 }
 
+// Keeps refuses a server that throws data away when its memory is full. One that
+// does not tell is taken at its word.
+func (l *Link) Keeps(ctx context.Context) error {
+	info, _ := l.Info(ctx, "memory").Result() // "" tells nothing: what is away is found by all else
+	if loses := throwsAway(parse(info)); loses != "" {
+		return fmt.Errorf("%s: %s", l.where, loses)
+	}
+	return nil
+}
+
+// throwsAway says what is wrong with the policy for full memory, "" nothing.
+func throwsAway(facts map[string]string) string {
+	p := facts["maxmemory_policy"]
+	if p == "" || p == "noeviction" {
+		return ""
+	}
+	return "its policy for full memory is " + p + ", which would throw documents and questions away: " +
+		"CONFIG SET maxmemory-policy noeviction, and in the server's configuration"
+}
+
+// Evicted is how many keys the server has thrown away since it was started, 0 if
+// it does not tell.
+func (l *Link) Evicted(ctx context.Context) int64 {
+	info, _ := l.Info(ctx, "stats").Result() // likewise
+	return evicted(parse(info))
+}
+
+func evicted(facts map[string]string) int64 {
+	n, _ := strconv.ParseInt(facts["evicted_keys"], 10, 64)
+	return n
+}
+
 // What is kept for questions: one part in so many of the server's memory, and
 // bytes at least, since its buffers come and go.
 const (
@@ -31,10 +63,12 @@ type room struct {
 	left    int64  // for documents, less what was promised since
 	most    string // the server's limit, for people
 	bounded bool   // there is a limit
+	loses   string // why what is written may be lost, "" it is kept
 }
 
 // Room says why documents must not take so many bytes of memory, "" that they
-// may: what is left is for questions, whose every step is a write. It looks
+// may: what is left is for questions, whose every step is a write, and a server
+// that throws data away gets none. It looks
 // every glance and counts what it has promised since. A server that does not
 // tell has room.
 func (l *Link) Room(ctx context.Context, bytes int64) string {
@@ -45,6 +79,10 @@ func (l *Link) Room(ctx context.Context, bytes int64) string {
 		r.at = now
 		info, _ := l.Info(ctx, "memory").Result() // "" tells nothing
 		r.left, r.most, r.bounded = leftOf(info)
+		r.loses = throwsAway(parse(info))
+	}
+	if r.loses != "" {
+		return "Redis is not safe: " + r.loses
 	}
 	if !r.bounded || r.left >= bytes {
 		r.left -= bytes

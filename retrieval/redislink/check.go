@@ -30,7 +30,7 @@ const engine = 21000
 // it does when its memory is full, the Query Engine's policies, and whether the
 // user has the rights that are needed for keys that begin with the prefix.
 func (l *Link) Check(ctx context.Context, prefix string) []Finding {
-	info, err := l.Info(ctx, "server", "memory", "persistence", "replication", "cluster").Result()
+	info, err := l.Info(ctx, "server", "memory", "stats", "persistence", "replication", "cluster").Result()
 	if denied(err) {
 		return append([]Finding{{Doubt: true, What: "the user may not ask the server about itself", Do: "allow it INFO: see deploy/redis"}}, l.rights(ctx, prefix)...)
 	}
@@ -48,7 +48,7 @@ func (l *Link) Check(ctx context.Context, prefix string) []Finding {
 	}
 	out = append(out, l.encryption())
 	out = append(append(out, l.role(facts)...), l.sentinels(ctx)...)
-	out = append(out, memory(facts), persistence(facts))
+	out = append(append(out, memory(facts), persistence(facts)), lost(facts)...)
 	out = append(out, l.engine(ctx)...)
 	return append(out, l.rights(ctx, prefix)...)
 }
@@ -176,6 +176,18 @@ func memory(facts map[string]string) Finding {
 		return Finding{Doubt: true, What: what + ": when it is full, nothing can be written any more", Do: "raise maxmemory, or drop generations that are no longer needed (footnote index list)"}
 	}
 	return Finding{What: what}
+}
+
+// lost says what the server has thrown away already.
+func lost(facts map[string]string) []Finding {
+	n := evicted(facts)
+	if n == 0 {
+		return nil
+	}
+	return []Finding{{
+		Bad: true, What: fmt.Sprintf("it has thrown %d keys away since it was started: what is left of index, catalog and questions may lack parts", n),
+		Do: "see what is missing (footnote index verify), build the index anew (footnote ingest --rebuild FOLDER), then CONFIG RESETSTAT, which makes this count from 0 again",
+	}}
 }
 
 // full is the part of the memory's limit from which on it is close.

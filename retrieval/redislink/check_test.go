@@ -40,6 +40,8 @@ func TestFindings(t *testing.T) {
 		"writes without its replica": {more: "connected_slaves:1\nslave0:ip=a,port=1,state=online,lag=1", doubt: true, says: "min-replicas-to-write 1"},
 		"is a replica":               {more: "role:slave\nmaster_host:10.0.0.1\nmaster_port:6379", bad: true, says: "replica of 10.0.0.1:6379"},
 		"throws away":                {more: "maxmemory_policy:allkeys-lru", bad: true, says: "noeviction"},
+		"threw away":                 {more: "evicted_keys:929", bad: true, says: "has thrown 929 keys away"},
+		"threw nothing away":         {more: "evicted_keys:0", says: "its limit is"},
 		"nearly full":                {more: "maxmemory:95", doubt: true, says: "raise maxmemory"},
 		"half full":                  {more: "maxmemory:180", says: "its limit is"},
 		"keeps no log":               {more: "aof_enabled:0", doubt: true, says: "appendonly yes"},
@@ -50,7 +52,7 @@ func TestFindings(t *testing.T) {
 			t.Parallel()
 			facts := parse(info + c.more + "\n")
 			l := &Link{where: c.where}
-			all := append(l.role(facts), memory(facts), persistence(facts))
+			all := append(append(l.role(facts), memory(facts), persistence(facts)), lost(facts)...)
 			var bad, doubt bool
 			for _, f := range all {
 				bad, doubt = bad || f.Bad, doubt || f.Doubt

@@ -22,7 +22,6 @@ import (
 	"footnote/adapters/web/push"
 	"footnote/cmd/internal/config"
 	"footnote/retrieval"
-	"footnote/retrieval/redislink"
 )
 
 // Await waits until the Redis of the configuration answers. Until then it says
@@ -104,7 +103,7 @@ func reach(ctx context.Context, c config.Config) error {
 		return err
 	}
 	if _, err = openIndex(ctx, c, l, askTimeout); err == nil {
-		err = keeps(ctx, l)
+		err = l.Keeps(ctx)
 	}
 	if err == nil {
 		if err = l.Writes(ctx, key(c, "awake")); err != nil {
@@ -112,22 +111,6 @@ func reach(ctx context.Context, c config.Config) error {
 		}
 	}
 	return errors.Join(err, l.Close())
-}
-
-// keeps refuses a Redis that throws data away when its memory is full. One that
-// does not tell is taken at its word.
-func keeps(ctx context.Context, l *redislink.Link) error {
-	info, err := l.Info(ctx, "memory").Result()
-	if err != nil {
-		return nil //nolint:nilerr // the user may lack the right to ask; what is away is found by all else
-	}
-	_, rest, _ := strings.Cut(info, "maxmemory_policy:")
-	policy, _, _ := strings.Cut(rest, "\r\n")
-	if policy == "" || policy == "noeviction" {
-		return nil
-	}
-	return fmt.Errorf("%s: its policy for full memory is %s, which would throw documents and questions away: "+
-		"CONFIG SET maxmemory-policy noeviction, and in the server's configuration", l.Where(), policy)
 }
 
 // retry asks again and again, every two seconds at last.

@@ -107,6 +107,23 @@ func OpenLink(c config.Config, deadline time.Duration) (*redislink.Link, error) 
 	return l, nil
 }
 
+// Keeps refuses a Redis that throws data away when its memory is full: nothing
+// is to be taken in there.
+func (s *State) Keeps(ctx context.Context) error {
+	if s.Link == nil {
+		return nil
+	}
+	return s.Link.Keeps(ctx)
+}
+
+// Evicted is how many keys the Redis has thrown away.
+func (s *State) Evicted(ctx context.Context) int64 {
+	if s.Link == nil {
+		return 0
+	}
+	return s.Link.Evicted(ctx)
+}
+
 // Catalog opens the catalog of documents.
 func (s *State) Catalog() (*catalog.Catalog, error) {
 	if s.Link != nil {

@@ -12,13 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"footnote/adapters/console"
+	"footnote/cmd/internal/assemble"
 	"footnote/retrieval/catalog"
 	"footnote/retrieval/ingest"
 	"footnote/retrieval/ingest/follow"
 )
 
 // differenceJSON is the contract of docs verify --json, one object for each
-// document of which index and catalog say different things.
+// document of which index and catalog say different things, and one without ID
+// and path for each thing that the index itself lacks.
 type differenceJSON struct {
 	ID   string `json:"id"`
 	Path string `json:"path"`
@@ -46,16 +48,18 @@ func (p *program) runDocsVerify(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	show := p.renderer()
-	for _, d := range all {
-		if p.json {
-			err = writeJSON(p.Out, differenceJSON{string(d.ID), d.Path, d.What})
-		} else {
-			err = p.print("%s  %s: %s\n", d.ID, show.Path(d.Path), console.Line(d.What))
-		}
-		if err != nil {
-			return err
-		}
+	lacks, err := assemble.Recount(ctx, s.current)
+	if err != nil {
+		return err
+	}
+	for _, what := range lacks {
+		all = append(all, ingest.Difference{What: what})
+	}
+	if err := p.printDifferences(all); err != nil {
+		return err
+	}
+	if len(lacks) > 0 {
+		return fmt.Errorf("the index is not in order in %d place(s), see above: build a new one with footnote ingest --rebuild FOLDER", len(lacks))
 	}
 	if len(all) > 0 {
 		return fmt.Errorf("index and catalog differ in %d document(s): footnote sync, or ingest their folders again", len(all))
@@ -65,6 +69,24 @@ func (p *program) runDocsVerify(ctx context.Context) (err error) {
 	}
 	n := s.current.Counts()
 	return p.print("index and catalog agree: %d documents, %d chunks\n", n.Documents, n.Chunks)
+}
+
+func (p *program) printDifferences(all []ingest.Difference) (err error) {
+	show := p.renderer()
+	for _, d := range all {
+		switch {
+		case p.json:
+			err = writeJSON(p.Out, differenceJSON{string(d.ID), d.Path, d.What})
+		case d.ID == "":
+			err = p.print("%s\n", console.Line(d.What))
+		default:
+			err = p.print("%s  %s: %s\n", d.ID, show.Path(d.Path), console.Line(d.What))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *program) docsRetry() *cobra.Command {
@@ -91,7 +113,7 @@ func (p *program) runDocsRetry(ctx context.Context, ids []string) (err error) {
 		return err
 	}
 	defer closing(&err, done)
-	if err := p.sameSources(c); err != nil {
+	if err := errors.Join(p.sameSources(c), in.State().Keeps(ctx)); err != nil {
 		return err
 	}
 	records, err := p.troubled(in.Catalog, ids)

@@ -368,12 +368,20 @@ func checkGeneration(ctx context.Context, l *assemble.Library) []finding {
 		return []finding{{"index", failure, err.Error(), "go back to another generation (footnote index list, index promote NAME), or build a new one: footnote ingest --rebuild FOLDER"}}
 	}
 	m, n := g.Manifest(), g.Counts()
-	out := []finding{{"index", good, fmt.Sprintf("generation %s, %d documents, %d chunks", m.Name, n.Documents, n.Chunks), ""}}
+	out := []finding{indexFinding(fmt.Sprintf("generation %s, %d documents, %d chunks", m.Name, n.Documents, n.Chunks), l.State().Evicted(ctx))}
 	card, err := catalog.Lookup(m.Embedder.Name)
 	if weights, ok := card.File(catalog.Weights); err != nil || !ok || weights.SHA256 != m.Embedder.SHA256 || card.Name != catalog.DefaultEmbedder {
 		out = append(out, finding{"index", failure, fmt.Sprintf("another model made it: %s %s", m.Embedder.Name, m.Embedder.Precision), "build a new one: footnote ingest FOLDER"})
 	}
 	return out
+}
+
+// indexFinding is about an index of which the server has thrown keys away, or none.
+func indexFinding(what string, evicted int64) finding {
+	if evicted == 0 {
+		return finding{"index", good, what, ""}
+	}
+	return finding{"index", failure, fmt.Sprintf("%s by its own count; Redis has thrown %d keys away since, and these may be parts of it", what, evicted), "footnote index verify says what is missing; see the check of redis"}
 }
 
 func checkDocuments(c *documents.Catalog) []finding {

@@ -47,3 +47,22 @@ func TestSourceFindings(t *testing.T) {
 		})
 	}
 }
+
+// An index of which the server has thrown something away is not called right.
+func TestIndexFinding(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		evicted int64
+		state   string
+		does    string
+	}{
+		"whole":        {0, good, ""},
+		"thrown from":  {929, failure, "footnote index verify"},
+		"a single key": {1, failure, "footnote index verify"},
+	} {
+		f := indexFinding("generation g", c.evicted)
+		if f.State != c.state || !strings.Contains(f.What, "generation g") || !strings.Contains(f.Do, c.does) || c.does == "" && f.Do != "" {
+			t.Errorf("%s: it says %+v", name, f)
+		}
+	}
+}
