@@ -369,6 +369,12 @@ func checkGeneration(ctx context.Context, l *assemble.Library) []finding {
 	}
 	m, n := g.Manifest(), g.Counts()
 	out := []finding{indexFinding(fmt.Sprintf("generation %s, %d documents, %d chunks", m.Name, n.Documents, n.Chunks), l.State().Evicted(ctx))}
+	recipe, err := l.Recipe(ctx)
+	if err != nil {
+		out = append(out, finding{"index", failure, err.Error(), ""})
+	} else if recipe.What() != "" {
+		out = append(out, finding{"index", warning, recipe.What(), recipe.Do()})
+	}
 	card, err := catalog.Lookup(m.Embedder.Name)
 	if weights, ok := card.File(catalog.Weights); err != nil || !ok || weights.SHA256 != m.Embedder.SHA256 || card.Name != catalog.DefaultEmbedder {
 		out = append(out, finding{"index", failure, fmt.Sprintf("another model made it: %s %s", m.Embedder.Name, m.Embedder.Precision), "build a new one: footnote ingest FOLDER"})
