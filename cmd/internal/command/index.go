@@ -88,7 +88,7 @@ func (p *program) printGeneration(g generationJSON) error {
 	if g.ByHand {
 		state += ", promoted by hand"
 	}
-	if g.Otherwise != "" {
+	if g.Current && g.Otherwise != "" {
 		state += ", made otherwise than the configuration says: " + g.Otherwise
 	}
 	if g.Problem != "" {
