@@ -95,6 +95,9 @@ func TestRedis_Start(t *testing.T) {
 		if status, body := s.get("/readyz"); status != http.StatusServiceUnavailable || body != "redis failing\n" {
 			t.Errorf("%s: /readyz gives %d %s", stage.says, status, body)
 		}
+		if status, _ := s.get("/source/a/1"); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: what is served later on gives %d", stage.says, status)
+		}
 		if status, _ := s.get("/healthz"); status != http.StatusOK {
 			t.Errorf("%s: /healthz gives %d", stage.says, status)
 		}
@@ -134,12 +137,16 @@ func TestRedis_Refused(t *testing.T) {
 		{"data may be thrown away", server.Address, []string{"FOOTNOTE_REDIS_PASSWORD=sesame"}, "CONFIG SET maxmemory-policy noeviction"},
 		{"no Query Engine", bare.Address, nil, "has no Query Engine: use Redis 8"},
 	} {
-		for _, command := range []string{"serve", "worker"} {
+		for _, command := range []string{"serve", "worker", "ingest", "sync", "docs retry"} {
 			t.Run(tt.name+", "+command, func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "footnote.yaml")
 				write(t, file, "data: "+t.TempDir()+"\nredis: {url: 'redis://"+tt.address+"'}\nsources: [{folder: '"+filepath.Join(work, "docs")+"'}]\n")
-				cmd := program(t, "", command, "--config", file)
+				args := append(strings.Fields(command), "--config", file)
+				if command == "ingest" {
+					args = append(args, filepath.Join(work, "docs"))
+				}
+				cmd := program(t, "", args...)
 				cmd.Env = append(cmd.Env, tt.env...)
 				out, err := cmd.CombinedOutput()
 				if exitCode(err) != 1 || !strings.Contains(string(out), tt.want) || !strings.Contains(string(out), tt.address) {
@@ -150,5 +157,51 @@ func TestRedis_Refused(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Keys that a Redis threw away are missed by whoever checks the index.
+func TestRedis_Evicted(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t, t.TempDir())
+	r := &onRedis{T: t, server: server, proxy: redistest.NewProxy(t, server.Address)}
+	r.connect()
+	file := r.configuration("")
+	run := func(args ...string) (int, string) {
+		t.Helper()
+		out, err := program(t, "", append(args, "--config", file)...).CombinedOutput()
+		return exitCode(err), string(out)
+	}
+	if code, out := run("ingest", filepath.Join(work, "docs")); code != 0 {
+		t.Fatalf("ingest ended with %d:\n%s", code, out)
+	}
+	if code, out := run("docs", "verify"); code != 0 || !strings.Contains(out, "index and catalog agree") {
+		t.Errorf("nothing is missing, and docs verify ended with %d:\n%s", code, out)
+	}
+	if code, out := run("doctor", "--json"); code != 0 {
+		t.Errorf("nothing is missing, and doctor ended with %d:\n%s", code, out)
+	}
+	for kind, part := range map[string]string{"chunks": "c", "passages": "p", "texts": "t"} {
+		found, err := r.link.Keys(t.Context(), "footnote:{*}:"+part+":*").Result()
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", kind, found, err)
+		}
+		r.do("RENAME", found[0], "elsewhere")
+		for _, who := range []string{"docs", "index"} {
+			if code, out := run(who, "verify"); code != 1 || !strings.Contains(out, "not in order") {
+				t.Errorf("some of the %s are missing, and %s verify ended with %d:\n%s", kind, who, code, out)
+			}
+		}
+		r.do("RENAME", "elsewhere", found[0])
+	}
+	if code, out := run("docs", "verify"); code != 0 {
+		t.Errorf("all is there again, and docs verify ended with %d:\n%s", code, out)
+	}
+	r.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	r.do("CONFIG", "SET", "maxmemory", "1") // it throws away all that it can, at once
+	r.do("CONFIG", "SET", "maxmemory", "0")
+	r.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	if _, out := run("doctor", "--json"); !regexp.MustCompile(`"redis","state":"failure","what":"it has thrown \d+ keys away`).MatchString(out) {
+		t.Errorf("doctor does not say what was thrown away:\n%s", out)
 	}
 }
