@@ -399,3 +399,17 @@ func TestMetricsSayWhatTheyAre(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// Checks that do not come to an end give an answer all the same, before whoever
+// asks gives up.
+func TestReady_Hangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		s, begin := New(Options{Ready: []Check{{Name: "index", Probe: hangs}, {Name: "ledger", Probe: hangs}}}), time.Now()
+		r := serve(s, "GET", "/readyz", "")
+		if got := read(t, r); r.StatusCode != 503 || got != "index failing\nledger failing\n" || time.Since(begin) > 4*time.Second {
+			t.Errorf("%d, %q after %v", r.StatusCode, got, time.Since(begin))
+		}
+	})
+}
