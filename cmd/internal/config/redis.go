@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -71,6 +72,12 @@ func redisAddress(at string, to *string) setting {
 			return fmt.Errorf("it is no address of a Redis")
 		case u.User != nil:
 			return fmt.Errorf("it holds a user or a password: set %s and %s instead", redisUsername, redisPassword)
+		case strings.Contains(u.Host, ","):
+			return fmt.Errorf("it names several servers: one server, or Sentinels with ?master_name=NAME&addr=HOST:PORT")
+		case !isPort(u.Port()):
+			return fmt.Errorf("its port is none: 1 to 65535")
+		case u.Query().Has("master_name") && u.Query().Get("master_name") == "":
+			return fmt.Errorf("its master_name is empty")
 		case u.Query().Has("cluster"):
 			return fmt.Errorf("it names a cluster, which cannot hold the index: see Redis in README.md")
 		case strings.Trim(u.Path, "/") != "" && strings.Trim(u.Path, "/") != "0":
@@ -84,6 +91,12 @@ func redisAddress(at string, to *string) setting {
 		*to = v
 		return nil
 	}}
+}
+
+// isPort reports that s is a port, or none is written.
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil && n > 0
 }
 
 // Shared reports that index, catalog and ledger lie on a Redis.

@@ -30,6 +30,11 @@ func TestRedis(t *testing.T) {
 		{name: "an address of something else", flag: "http://cache", problems: []string{"--redis: it is no address"}},
 		{name: "a password in the address", yaml: "redis: {url: 'redis://bot:hunter2@cache'}", problems: []string{"FOOTNOTE_REDIS_PASSWORD"}},
 		{name: "a cluster", yaml: "redis: {url: 'redis://cache?cluster=true'}", problems: []string{"a cluster, which cannot hold the index"}},
+		{name: "no such port", flag: "redis://127.0.0.1:99999", problems: []string{"its port is none"}},
+		{name: "port 0", flag: "redis://cache:0", problems: []string{"its port is none"}},
+		{name: "the last port", flag: "redis://[::1]:65535", want: "redis redis://[::1]:65535"},
+		{name: "two servers", flag: "redis://h:1,h:2", problems: []string{"several servers"}},
+		{name: "a master without a name", flag: "redis://s1:26379?master_name=", problems: []string{"master_name is empty"}},
 		{name: "another database", flag: "redis://cache/3", problems: []string{"database 0 only"}},
 		{name: "a part that is not known", flag: "redis://cache?protocol=2", problems: []string{`"protocol" is not known`}},
 		{
