@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,31 +160,6 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// cutter cuts each connection before the answer to its nth request is read:
-// the server has done what it was told to.
-type cutter struct {
-	left atomic.Int64
-}
-
-func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, address)
-	return &cutConn{conn, c}, err
-}
-
-type cutConn struct {
-	net.Conn
-	c *cutter
-}
-
-func (c *cutConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.c.left.Add(-1) == 0 {
-		return 0, errors.Join(net.ErrClosed, c.Close())
-	}
-	return n, err
-}
-
 // Wherever a connection is cut, a question is won once and its steps are not
 // refused.
 func TestCutConnections(t *testing.T) {
@@ -196,13 +170,13 @@ func TestCutConnections(t *testing.T) {
 	must(t, err)
 	cuts := 0
 	for n := 1; n < 25; n++ {
-		var cut cutter
-		cut.left.Store(1 << 40)
-		o.Dialer, o.PoolSize, o.MaxRetries = cut.dial, 1, -1
+		var cut redistest.Cutter
+		cut.Left.Store(1 << 40)
+		o.Dialer, o.PoolSize, o.MaxRetries = cut.Dial, 1, -1
 		c := redis.NewClient(o)
 		l := redisledger.Open(c, redisledger.Options{Prefix: at})
 		must(t, c.Ping(ctx).Err())
-		cut.left.Store(int64(n))
+		cut.Left.Store(int64(n))
 		q := question(fmt.Sprint("q", n))
 		d, won, err := l.Claim(ctx, q, time.Minute)
 		if err != nil {
@@ -220,7 +194,7 @@ func TestCutConnections(t *testing.T) {
 				t.Errorf("cut %d: %s: %v", n, s, err)
 			}
 		}
-		if cut.left.Load() < 0 {
+		if cut.Left.Load() < 0 {
 			cuts++
 		}
 		must(t, errors.Join(l.Close(), c.Close()))

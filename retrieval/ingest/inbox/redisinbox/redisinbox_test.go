@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,32 +111,6 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// cutter cuts each connection before the answer to its nth request is read: the
-// server has done what it was told to.
-type cutter struct {
-	left atomic.Int64
-}
-
-func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, address)
-	return &cutConn{conn, c}, err
-}
-
-type cutConn struct {
-	net.Conn
-
-	c *cutter
-}
-
-func (c *cutConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.c.left.Add(-1) == 0 {
-		return 0, errors.Join(net.ErrClosed, c.Close())
-	}
-	return n, err
-}
-
 // Wherever a connection is cut, with or without the client trying again, others
 // see all of the old or all of the new document, what was said to be done is done,
 // and no content stays that is none's.
@@ -149,14 +121,14 @@ func TestCutConnections(t *testing.T) {
 		must(t, err)
 		cuts := 0
 		for n := range 30 {
-			var cut cutter
-			cut.left.Store(1 << 40)
+			var cut redistest.Cutter
+			cut.Left.Store(1 << 40)
 			p := prefix(t.TempDir())
-			o.Dialer, o.PoolSize, o.MaxRetries = cut.dial, 1, retries
+			o.Dialer, o.PoolSize, o.MaxRetries = cut.Dial, 1, retries
 			c := redis.NewClient(o)
 			whole, b := Open(client(t), "push:", Options{Prefix: p, Again: true}), Open(c, "push:", Options{Prefix: p, Again: true})
 			inboxtest.Put(t, b, inboxtest.Doc("a", "everyone"), "old, for all")
-			cut.left.Store(int64(n + 1))
+			cut.Left.Store(int64(n + 1))
 			_, _, err := b.Put(t.Context(), inboxtest.Doc("a", "hr"), strings.NewReader("new, for few"), inbox.Condition{})
 			got := inboxtest.Holds(t, whole)["a"]
 			if got != "group:hr: new, for few" && (err == nil || got != "everyone: old, for all") {
@@ -166,7 +138,7 @@ func TestCutConnections(t *testing.T) {
 			if got := inboxtest.Holds(t, whole); gone == nil && len(got) != 0 {
 				t.Errorf("cut %d: dropped, and it holds %v", n, got)
 			}
-			if cut.left.Load() < 0 {
+			if cut.Left.Load() < 0 {
 				cuts++
 			}
 			must(t, whole.Drop(t.Context(), "a"))
