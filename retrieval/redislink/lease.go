@@ -76,13 +76,18 @@ func (l *Lease) Once(ctx context.Context, waiting func(who string), work func(co
 // pause waits about a third of the term, so that those who wait do not ask in
 // step. It reports that ctx is not done.
 func (l *Lease) pause(ctx context.Context) bool {
-	t := time.NewTimer(l.term/4 + mathrand.N(l.term/6))
+	return Pause(ctx, l.term/4+mathrand.N(l.term/6)) == nil
+}
+
+// Pause waits before a further try. It gives the error of ctx if that ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	case <-t.C:
-		return true
+		return nil
 	}
 }
 

@@ -177,14 +177,7 @@ func pause(ctx context.Context, try int) error {
 	if err != nil {
 		return err
 	}
-	t := time.NewTimer(time.Duration(n.Int64()))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
+	return redislink.Pause(ctx, time.Duration(n.Int64()))
 }
 
 // failed says what was being done. Errors that callers tell apart stay.

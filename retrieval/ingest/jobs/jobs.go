@@ -203,21 +203,9 @@ func (q *Queue) await(ctx context.Context, id retrieval.DocumentID, token string
 		case !redislink.Unavailable(err):
 			return ingest.Done{}, redislink.Failed("waiting for a job", err)
 		}
-		if !pause(ctx, wait) {
-			return ingest.Done{}, ctx.Err()
+		if err := redislink.Pause(ctx, wait); err != nil {
+			return ingest.Done{}, err
 		}
-	}
-}
-
-// pause reports that the time passed before ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

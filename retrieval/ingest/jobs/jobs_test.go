@@ -426,7 +426,7 @@ func (s *site) watch() (stop func()) {
 	seen := map[string]int{}
 	go func() {
 		defer close(done)
-		for ; ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
+		for ; ctx.Err() == nil; _ = redislink.Pause(ctx, 5*time.Millisecond) {
 			g, err := s.store.Open(ctx, "")
 			if err != nil {
 				continue

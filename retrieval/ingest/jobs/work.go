@@ -43,7 +43,7 @@ func (q *Queue) Work(ctx context.Context, w worker, log *slog.Logger) error {
 				log.Warn("no jobs can be had for now", "error", err)
 			}
 			down = true
-			pause(ctx, time.Second)
+			_ = redislink.Pause(ctx, time.Second)
 		default:
 			down = false
 			if m != nil {
@@ -293,7 +293,7 @@ func size(p retrieval.Publication) int64 {
 // hold renews the lease until ctx is done, and cancels the work when somebody
 // else has the job.
 func (h *hand) hold(ctx context.Context, j *taken, cancel context.CancelCauseFunc) {
-	for pause(ctx, h.o.Lease/4) {
+	for redislink.Pause(ctx, h.o.Lease/4) == nil {
 		n, err := keepScript.Run(ctx, h.client, []string{h.stream(), h.job(j.id)},
 			h.me, j.token, h.o.Lease.Milliseconds(), j.entry, group, h.keep()).Int()
 		if err == nil && n == 0 {
@@ -349,6 +349,6 @@ func (h *hand) patiently(ctx context.Context, say func(context.Context) error) e
 		if err == nil || last || !errors.Is(redislink.Failed("", err), retrieval.ErrUnavailable) {
 			return err
 		}
-		pause(ctx, time.Second)
+		_ = redislink.Pause(ctx, time.Second)
 	}
 }

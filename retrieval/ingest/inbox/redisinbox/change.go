@@ -56,22 +56,11 @@ func (k *keep) Change(ctx context.Context, decide func(*inbox.Table) (inbox.Step
 			return err
 		}
 		// Others are at it; not all of them should try again at once.
-		if err := pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond); err != nil { //nolint:gosec // it is no secret
+		if err := redislink.Pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond); err != nil { //nolint:gosec // it is no secret
 			return err
 		}
 	}
 	return errRestless
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // once makes a change over a connection of its own: of what it has on its disk the
